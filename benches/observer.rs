@@ -1,0 +1,4 @@
+//! Micro-benchmarks of the observer.
+fn main() {
+    divan::main()
+}

@@ -1,0 +1,38 @@
+//! spectap: a transparent HTTP sidecar that tells how well speculative decoding works on live traffic.
+//!
+//! The way of the data, one direction only:
+//!
+//! ```text
+//! client ── listener ──► proxy ──► upstream pool ──► engine
+//!                         │  request: tap::inject (byte splice, only where needed)
+//! client ◄── listener ◄── proxy ◄── tap ◄─────────── engine
+//!                         │  response bytes pass by; the tap looks at them
+//!                         ▼
+//!          tap (sse | json) ──► engines (signature → record) ──► observation
+//!                                                                    │ once per exchange
+//!                         ┌──────────────────────────────────────────┘
+//!                         ▼
+//!          stats (pooled, distributions, groups) + store (recent observations)
+//!                         ▼
+//!          export: Prometheus, JSON, console table ──► admin listener, report
+//! ```
+//!
+//! [`proxy`] knows HTTP and no LLM word. [`tap`] knows where to look. [`engines`] knows each wire shape, and nothing
+//! else does. [`stats`] knows records only. [`export`] and [`admin`] only read. `tests/architecture.rs` guards the
+//! arrows.
+
+pub mod admin;
+pub mod cli;
+pub mod counters;
+pub mod demo;
+pub mod engines;
+pub mod export;
+pub mod observation;
+pub mod proxy;
+pub mod record;
+pub mod report;
+pub mod simulate;
+pub mod stats;
+pub mod store;
+pub mod switch;
+pub mod tap;

@@ -1,0 +1,2 @@
+//! The `spectap` program: parse, check, run.
+fn main() {}
