@@ -27,6 +27,7 @@ pub mod counters;
 pub mod demo;
 pub mod engines;
 pub mod export;
+pub mod logs;
 pub mod observation;
 pub mod proxy;
 pub mod record;
