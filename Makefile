@@ -1,0 +1,57 @@
+# The one entry point for people. `make` alone says what there is.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help demo build test tools bench e2e-vllm clean
+
+PYTHON ?= python3
+VENV := .venv
+export SPECTAP_TEST_PYTHON := $(CURDIR)/$(VENV)/bin/python
+export RUSTDOCFLAGS := -D warnings
+
+help: ## show this list
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+demo: ## the whole thing on this machine: simulated engine, live traffic, live table (Ctrl-C ends it)
+	cargo run --locked --quiet -- demo
+
+build: ## the release binary, target/release/spectap
+	cargo build --locked --release
+
+test: tools ## everything that a change must pass; with CI=true nothing may be skipped
+	cargo fmt --all --check
+	cargo clippy --locked --all-targets --all-features -- -D warnings
+	cargo clippy --locked -- -D warnings
+	$(PYTHON) .ci/licences.py
+	@if cargo nextest --version >/dev/null 2>&1; then \
+		echo "cargo nextest run --locked --all-features"; cargo nextest run --locked --all-features; \
+	else \
+		echo "cargo test --locked --all-features"; cargo test --locked --all-features --lib --bins --tests; \
+	fi
+	cargo test --locked --all-features --doc
+	cargo doc --locked --no-deps --all-features
+
+# The real parts that some tests run against. What can't be installed is named here, and the test that wants it names
+# itself when it skips; with CI=true a missing part is a failure.
+tools: $(VENV)/.installed ## install what the tests need: Prometheus (apt, as root) and a Python environment
+	@sh tests/e2e/install-prometheus.sh
+
+$(VENV)/.installed: tests/e2e/requirements.txt
+	@if $(PYTHON) -m venv $(VENV) && $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $<; then \
+		touch $@; \
+	elif [ "$${CI:-}" = true ]; then \
+		echo "tools: the Python environment $(VENV) could not be made, and CI=true allows no skip" >&2; exit 1; \
+	else \
+		echo "tools: no Python environment; tests that need prometheus-client will skip" >&2; \
+	fi
+
+bench: ## micro-benchmarks of the observer
+	cargo bench --locked
+
+e2e-vllm: $(VENV)/.installed ## a real vLLM on the CPU, the official client, vLLM's counters beside spectap's (3 GB of disk)
+	cargo build --locked
+	$(VENV)/bin/python tests/e2e/vllm.py --spectap target/debug/spectap --work .work
+
+clean: ## remove all that the targets above made
+	cargo clean
+	rm -rf $(VENV) .work
