@@ -5,7 +5,9 @@ pub mod report;
 pub mod serve;
 pub mod simulate;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
+
+use crate::logs::{DEFAULT_FILTER, LogFormat};
 
 /// Version and commit, as `--version` prints them.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("SPECTAP_COMMIT"), ")");
@@ -32,7 +34,7 @@ pub struct Cli {
 
     /// Which log lines are written: a level (error, warn, info, debug, trace) or tracing directives. One line per
     /// exchange comes with debug.
-    #[arg(long, global = true, value_name = "FILTER", default_value = "warn,spectap=info", env = "SPECTAP_LOG")]
+    #[arg(long, global = true, value_name = "FILTER", default_value = DEFAULT_FILTER, env = "SPECTAP_LOG")]
     pub log: String,
 
     /// What to do.
@@ -51,13 +53,4 @@ pub enum Command {
     Report(report::ReportArgs),
     /// Run the simulated engine alone, for tests and benchmarks.
     Simulate(simulate::SimulateArgs),
-}
-
-/// How log lines are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
 }

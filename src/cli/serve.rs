@@ -105,7 +105,7 @@ pub enum Ready {
     SelfOnly,
 }
 
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}; write a duration like 25s or 1m 30s"))
 }
 
