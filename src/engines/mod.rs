@@ -36,7 +36,7 @@ pub struct Verdict {
 #[derive(Clone, Debug, PartialEq)]
 enum Reading {
     /// A record that keeps all identities.
-    Valid(AcceptanceRecord),
+    Valid(Box<AcceptanceRecord>),
     /// Claimed by this engine or by none, and broken.
     Malformed(Option<EngineName>, Violation),
     /// Claimed by more than one engine.
@@ -52,7 +52,7 @@ fn interpret(payload: &Map<String, Value>) -> Reading {
         (false, false) => return Reading::Malformed(None, Violation::BadNumber),
     };
     match record.and_then(|record| record.check().map(|()| record)) {
-        Ok(record) => Reading::Valid(record),
+        Ok(record) => Reading::Valid(Box::new(record)),
         Err(violation) => Reading::Malformed(Some(engine), violation),
     }
 }
@@ -76,7 +76,7 @@ pub fn read(payloads: &Payloads, usage: &Usage, n: u32) -> Verdict {
                     ambiguous = ambiguous.or(Some(Reason::TwoPayloads));
                     continue;
                 }
-                let mut record = record.clone();
+                let mut record = AcceptanceRecord::clone(record);
                 record.choice_index = choice_index;
                 contradiction |= record.note_contradiction();
                 records.push(record);

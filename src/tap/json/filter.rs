@@ -114,11 +114,12 @@ const ROOT: Members = &[
     ("timings", Place::Keep),
     ("error", Place::Kind),
     ("choices", Place::Choices),
-    // Responses and Anthropic routes, and llama.cpp's own `content`.
+    // Responses and Anthropic routes, and the native routes of llama.cpp and SGLang.
     ("response", Place::Envelope),
     ("message", Place::Envelope),
     ("delta", Place::Words),
     ("content", Place::Words),
+    ("text", Place::Words),
     ("output", Place::Words),
 ];
 
