@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admin::{self, Access, AdminState, Readiness};
 use crate::config::Config;
 use crate::counters::TapCounters;
-use crate::export;
+use crate::export::{self, prometheus::BuildInfo};
 use crate::logs;
 use crate::observation::{Observation, ObservationSink};
 use crate::proxy::{self, Hop, Pool, Stopped};
@@ -84,7 +84,11 @@ impl Instance {
         let registry = Registry::new();
         let counters = TapCounters::register(&registry)?;
         let statistics = Arc::new(Statistics::new());
-        export::prometheus::register(&registry, Arc::clone(&statistics), export::prometheus::BuildInfo::of_crate())?;
+        let build = BuildInfo {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: env!("SPECTAP_COMMIT").to_owned(),
+        };
+        export::prometheus::register(&registry, Arc::clone(&statistics), &build)?;
         let ring = Arc::new(ObservationRing::default());
         let inject = InjectSwitch::new(config.inject);
         let sinks = Arc::new(Sinks { statistics: Arc::clone(&statistics), ring: Arc::clone(&ring) });

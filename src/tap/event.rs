@@ -161,6 +161,11 @@ impl Finish {
         self.lacks_fingerprint || self.lacks_timings
     }
 
+    /// More bytes belong to the block's end than were seen when it was classified.
+    pub(super) fn grow_end(&mut self, bytes: usize) {
+        self.brace_from_end += bytes;
+    }
+
     /// The event with what moved put back as its last members.
     pub(super) fn restore(&self, event: Vec<Bytes>, moved: &Moved) -> Vec<Bytes> {
         let mut text = String::new();

@@ -165,7 +165,7 @@ impl Exchange {
     }
 
     fn skip(&self, skip: Skip) {
-        self.tap.counters.injections_skipped.with_label_values(&[skip.into()]).inc();
+        self.tap.counters.injections_skipped.with_label_values(&[<&str>::from(skip)]).inc();
     }
 
     /// The body could not be held and passes as it comes.

@@ -50,8 +50,10 @@ pub struct Filter {
     held: Option<HeldFinish>,
     /// A data event was seen.
     begun: bool,
-    /// The block taken out ended in a lone CR: an LF that follows belongs to it.
-    swallow_line_feed: bool,
+    /// The last block ended in a CR at the end of its chunk: an LF that follows belongs to it.
+    ended_in_cr: bool,
+    /// The last block was taken out.
+    dropped: bool,
     /// Everything goes on as it comes.
     passing: bool,
 }
@@ -60,6 +62,18 @@ struct HeldFinish {
     event: Vec<Bytes>,
     finish: Finish,
     followers: Vec<Bytes>,
+}
+
+impl HeldFinish {
+    /// Adds the late LF of the block that was held last.
+    fn append(&mut self, line_feed: Bytes) {
+        if self.followers.is_empty() {
+            self.finish.grow_end(line_feed.len());
+            self.event.push(line_feed);
+        } else {
+            self.followers.push(line_feed);
+        }
+    }
 }
 
 impl Filter {
@@ -73,7 +87,8 @@ impl Filter {
             partly_out: false,
             held: None,
             begun: false,
-            swallow_line_feed: false,
+            ended_in_cr: false,
+            dropped: false,
             passing: false,
         }
     }
@@ -87,7 +102,17 @@ impl Filter {
         if chunk.is_empty() {
             return;
         }
-        let mut start = usize::from(std::mem::take(&mut self.swallow_line_feed) && chunk[0] == b'\n');
+        let mut start = 0;
+        if std::mem::take(&mut self.ended_in_cr) && chunk[0] == b'\n' {
+            start = 1;
+            if !self.dropped {
+                let line_feed = chunk.slice(..start);
+                match &mut self.held {
+                    Some(held) => held.append(line_feed),
+                    None => self.emit([line_feed]),
+                }
+            }
+        }
         let mut blocks = Vec::new();
         let mut begun = self.begun;
         let read = catch_unwind(AssertUnwindSafe(|| {
@@ -104,6 +129,7 @@ impl Filter {
             return;
         }
         self.begun = begun;
+        self.ended_in_cr = blocks.last().is_some_and(|(end, _)| *end == chunk.len()) && chunk.ends_with(b"\r");
         for (end, kind) in blocks {
             let piece = chunk.slice(start.min(end)..end);
             start = end;
@@ -152,6 +178,7 @@ impl Filter {
     fn block(&mut self, kind: Kind) {
         let pieces = std::mem::take(&mut self.pending);
         let partly_out = std::mem::take(&mut self.partly_out);
+        self.dropped = false;
         match kind {
             Kind::NoData => match &mut self.held {
                 Some(held) => {
@@ -188,7 +215,7 @@ impl Filter {
                 {
                     (self.report)(Incident::Skipped("fingerprint_changed"));
                 }
-                self.swallow_line_feed = pieces.last().is_some_and(|piece| piece.last() == Some(&b'\r'));
+                self.dropped = comments.is_empty();
                 self.emit([comments]);
                 (self.report)(Incident::Stripped);
             }
