@@ -1,5 +1,10 @@
 //! On the same payloads, spectap's figures equal AIPerf's: every tag, the pooled histogram, the table and the line below.
 
+#![allow(
+    clippy::expect_used,
+    reason = "a test fails loudly; clippy sees only the test functions as tests"
+)]
+
 mod numbers_support;
 
 use numbers_support::{aiperf_file, aiperf_observations, statistics};

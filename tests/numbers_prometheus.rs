@@ -1,5 +1,10 @@
 //! The Prometheus series say what the JSON says, under the names and labels that are promised.
 
+#![allow(
+    clippy::expect_used,
+    reason = "a test fails loudly; clippy sees only the test functions as tests"
+)]
+
 mod numbers_support;
 
 use std::collections::BTreeMap;

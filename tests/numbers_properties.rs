@@ -1,5 +1,10 @@
 //! Whatever the observations: their order changes nothing, and pooled counts are their exact sums.
 
+#![allow(
+    clippy::expect_used,
+    reason = "a test fails loudly; clippy sees only the test functions as tests"
+)]
+
 mod numbers_support;
 
 use numbers_support::{observation, record, recorded, statistics};

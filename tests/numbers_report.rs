@@ -1,5 +1,10 @@
 //! `spectap report` against a real socket: what it prints, and what it says when it can't.
 
+#![allow(
+    clippy::expect_used,
+    reason = "a test fails loudly; clippy sees only the test functions as tests"
+)]
+
 mod numbers_support;
 
 use std::io::{Read, Write};
