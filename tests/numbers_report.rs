@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use numbers_support::{aiperf_observations, record, recorded, statistics};
+use numbers_support::{aiperf_observations, observation, record, recorded, statistics};
 use spectap::cli::report::{ReportArgs, ReportFormat};
 use spectap::export::{By, Query, snapshot, summary, table};
 use spectap::observation::Observation;
@@ -190,5 +190,53 @@ async fn a_snapshot_of_another_version_is_refused_by_number() {
     assert_eq!(
         failure(&answer).await,
         "http://TAP sends snapshots of version 2, this spectap reads version 1; use the same version on both sides"
+    );
+}
+
+#[test]
+fn the_live_table_has_a_line_per_model_and_a_dash_for_what_is_not_known() {
+    let mut zero_step = recorded(vec![record(&[0, 0])]);
+    zero_step.model = Some("other-model".into());
+    let query = Query {
+        by: vec![By::Model, By::Engine],
+        ..Query::default()
+    };
+    let exchanges = vec![
+        recorded(vec![record(&[3, 1])]),
+        recorded(vec![record(&[1, 3])]),
+        zero_step,
+        observation(),
+    ];
+    let live = table::by_group(&summary(&statistics(exchanges), &query));
+    assert_eq!(
+        live,
+        "model        engine   n  recorded  length    rate  steps  zero-step\n\
+         m            unknown  1         0       -       -      -          0\n\
+         m            vllm     2         2    1.50  50.00%      8          0\n\
+         other-model  vllm     1         0       -       -      -          1\n"
+    );
+    let nothing = table::by_group(&summary(&statistics([]), &Query::default()));
+    assert_eq!(
+        nothing,
+        "n  recorded  length  rate  steps  zero-step\n0         0       -     -      -          0\n"
+    );
+}
+
+#[tokio::test]
+async fn a_model_without_numbers_gets_its_own_sentence() {
+    let mut silent = observation();
+    silent.model = Some("silent".into());
+    let exchanges = vec![recorded(vec![record(&[3, 1])]), silent];
+    let (address, server) = answer_once(snapshot_answer(exchanges));
+    let text = report(&address, ReportFormat::Table, vec![By::Model])
+        .await
+        .expect("a report");
+    server.join().expect("the server");
+    assert!(
+        text.ends_with(
+            "\nSpec Decode: model silent: No acceptance numbers: 1 exchange, 1 absent (unknown): \
+             the responses give no hint why\n"
+        ),
+        "{text}"
     );
 }

@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Running moments of a stream of values.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+/// Running moments of a stream of values; all 0 while there is none.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Moments {
     pub(super) count: u64,
     pub(super) min: f64,
@@ -42,11 +42,15 @@ impl Moments {
     }
 
     pub(super) fn merge(&mut self, other: &Moments) {
-        let (own, others) = (self.count as f64, other.count as f64);
-        let together = own + others;
-        if together == 0.0 {
+        if other.count == 0 {
             return;
         }
+        if self.count == 0 {
+            *self = *other;
+            return;
+        }
+        let (own, others) = (self.count as f64, other.count as f64);
+        let together = own + others;
         let apart = (other.origin - self.origin) + (other.mean - self.mean);
         self.squares += other.squares + apart * apart * own * others / together;
         self.mean += apart * others / together;

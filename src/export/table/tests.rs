@@ -2,6 +2,7 @@
 
 use super::absence;
 use super::*;
+use crate::export::summary::{Counts, Reasons};
 use crate::observation::{Acceptance, Reason};
 
 #[test]
