@@ -25,6 +25,8 @@ pub(super) async fn snapshot(
 }
 
 fn parse(parameters: &[(String, String)]) -> Result<Query, ApiError> {
-    let pairs = parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let pairs = parameters
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
     Query::from_pairs(pairs).map_err(|error| ApiError::bad_parameter(error.to_string()))
 }

@@ -1,3 +1,3 @@
 //! stub
-#[derive(clap::Args,Debug)]
-pub struct SimulateArgs{}
+#[derive(clap::Args, Debug)]
+pub struct SimulateArgs {}

@@ -129,7 +129,8 @@ impl Filter {
             return;
         }
         self.begun = begun;
-        self.ended_in_cr = blocks.last().is_some_and(|(end, _)| *end == chunk.len()) && chunk.ends_with(b"\r");
+        self.ended_in_cr =
+            blocks.last().is_some_and(|(end, _)| *end == chunk.len()) && chunk.ends_with(b"\r");
         for (end, kind) in blocks {
             let piece = chunk.slice(start.min(end)..end);
             start = end;
@@ -164,7 +165,8 @@ impl Filter {
     }
 
     fn emit(&mut self, pieces: impl IntoIterator<Item = Bytes>) {
-        self.out.extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
+        self.out
+            .extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
     }
 
     fn release_held(&mut self) {
@@ -211,7 +213,10 @@ impl Filter {
                     self.emit(held.finish.restore(held.event, &moved));
                     self.emit(held.followers);
                 } else if let Restore::Known(known) = &self.restore
-                    && moved.fingerprint.as_ref().is_some_and(|sent| !known.is_written(sent))
+                    && moved
+                        .fingerprint
+                        .as_ref()
+                        .is_some_and(|sent| !known.is_written(sent))
                 {
                     (self.report)(Incident::Skipped("fingerprint_changed"));
                 }
@@ -225,7 +230,11 @@ impl Filter {
     fn finish_event(&mut self, pieces: Vec<Bytes>, finish: Finish) {
         match &self.restore {
             Restore::FromSuccessor if finish.may_get_back() => {
-                self.held = Some(HeldFinish { event: pieces, finish, followers: Vec::new() });
+                self.held = Some(HeldFinish {
+                    event: pieces,
+                    finish,
+                    followers: Vec::new(),
+                });
                 self.bound_held();
             }
             Restore::Known(Fingerprint::Value(value)) => {
@@ -244,7 +253,9 @@ impl Filter {
             let pending = std::mem::take(&mut self.pending);
             self.emit(pending);
             self.partly_out = true;
-        } else if self.held.is_none() && (self.partly_out || !may_be_caused(self.splitter.pending())) {
+        } else if self.held.is_none()
+            && (self.partly_out || !may_be_caused(self.splitter.pending()))
+        {
             let kept = split_closing_run(&mut self.pending);
             let pending = std::mem::replace(&mut self.pending, kept);
             self.emit(pending);
@@ -255,7 +266,12 @@ impl Filter {
     /// What is held never grows beyond the largest event.
     fn bound_held(&mut self) {
         let Some(held) = &self.held else { return };
-        let length: usize = held.event.iter().chain(&held.followers).map(Bytes::len).sum();
+        let length: usize = held
+            .event
+            .iter()
+            .chain(&held.followers)
+            .map(Bytes::len)
+            .sum();
         if length > LARGEST_EVENT {
             (self.report)(Incident::Skipped("too_large"));
             self.release_held();
@@ -269,7 +285,10 @@ fn split_closing_run(pieces: &mut Vec<Bytes>) -> Vec<Bytes> {
     let mut run = Vec::new();
     while let Some(mut piece) = pieces.pop() {
         let in_run = |byte: &u8| matches!(byte, b'}' | b']') || byte.is_ascii_whitespace();
-        let split = piece.iter().rposition(|byte| !in_run(byte)).map_or(0, |last| last + 1);
+        let split = piece
+            .iter()
+            .rposition(|byte| !in_run(byte))
+            .map_or(0, |last| last + 1);
         let tail = piece.split_off(split);
         run.push(tail);
         if !piece.is_empty() {

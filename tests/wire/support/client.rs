@@ -24,7 +24,10 @@ impl Client {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
         stream.set_nodelay(true).unwrap();
-        Self { stream, unread: Vec::new() }
+        Self {
+            stream,
+            unread: Vec::new(),
+        }
     }
 
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
@@ -40,7 +43,11 @@ impl Client {
             }
             let count = self.stream.read(&mut buffer).unwrap();
             let so_far = String::from_utf8_lossy(&self.unread);
-            assert!(count > 0, "closed before {:?}; had {so_far:?}", String::from_utf8_lossy(end));
+            assert!(
+                count > 0,
+                "closed before {:?}; had {so_far:?}",
+                String::from_utf8_lossy(end)
+            );
             self.unread.extend_from_slice(&buffer[..count]);
         }
     }
@@ -63,7 +70,10 @@ impl Client {
     pub(crate) fn response(&mut self) -> RawResponse {
         let head = String::from_utf8_lossy(&self.read_until(b"\r\n\r\n")).into_owned();
         let lower = head.to_ascii_lowercase();
-        let length = lower.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
+        let length = lower
+            .split("content-length: ")
+            .nth(1)
+            .and_then(|rest| rest.split("\r\n").next());
         let raw_body = if lower.contains("transfer-encoding: chunked") {
             let mut body = Vec::new();
             loop {
@@ -102,7 +112,11 @@ impl RawResponse {
 
     /// The body without chunk framing.
     pub(crate) fn body(&self) -> Vec<u8> {
-        if self.head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+        if self
+            .head
+            .to_ascii_lowercase()
+            .contains("transfer-encoding: chunked")
+        {
             dechunk(&self.raw_body)
         } else {
             self.raw_body.clone()
@@ -114,7 +128,11 @@ impl RawResponse {
 pub(crate) fn dechunk(mut raw: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(at) = memchr::memmem::find(raw, b"\r\n") {
-        let size = std::str::from_utf8(&raw[..at]).unwrap().split(';').next().unwrap();
+        let size = std::str::from_utf8(&raw[..at])
+            .unwrap()
+            .split(';')
+            .next()
+            .unwrap();
         let length = usize::from_str_radix(size.trim(), 16).unwrap();
         if length == 0 {
             break;

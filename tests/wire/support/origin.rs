@@ -28,8 +28,15 @@ pub(crate) struct RawRequest {
 
 impl RawRequest {
     pub(crate) fn body(&self) -> String {
-        let chunked = self.head.to_ascii_lowercase().contains("transfer-encoding: chunked");
-        let body = if chunked { super::client::dechunk(&self.raw_body) } else { self.raw_body.clone() };
+        let chunked = self
+            .head
+            .to_ascii_lowercase()
+            .contains("transfer-encoding: chunked");
+        let body = if chunked {
+            super::client::dechunk(&self.raw_body)
+        } else {
+            self.raw_body.clone()
+        };
         String::from_utf8(body).unwrap()
     }
 }
@@ -42,7 +49,9 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// An engine with an own handler.
-    pub(crate) fn start(handler: impl Fn(usize, &RawRequest, &mut TcpStream) -> Then + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(
+        handler: impl Fn(usize, &RawRequest, &mut TcpStream) -> Then + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let origin = Self {
             address: listener.local_addr().unwrap(),
@@ -53,7 +62,11 @@ impl Origin {
         let handler: Arc<Handler> = Arc::new(handler);
         std::thread::spawn(move || {
             for (number, stream) in listener.incoming().enumerate() {
-                let (requests, closed, handler) = (Arc::clone(&requests), Arc::clone(&closed), Arc::clone(&handler));
+                let (requests, closed, handler) = (
+                    Arc::clone(&requests),
+                    Arc::clone(&closed),
+                    Arc::clone(&handler),
+                );
                 std::thread::spawn(move || {
                     let stream = stream.unwrap();
                     stream.set_nodelay(true).unwrap();
@@ -73,8 +86,14 @@ impl Origin {
             let head = String::from_utf8_lossy(answer).to_ascii_lowercase();
             let head = head.split("\r\n\r\n").next().unwrap_or_default();
             let framed = head.contains("content-length:") || head.contains("transfer-encoding:");
-            let bodiless = [" 204 ", " 304 "].iter().any(|status| head.contains(status));
-            if head.contains("connection: close") || !(framed || bodiless) { Then::Close } else { Then::KeepAlive }
+            let bodiless = [" 204 ", " 304 "]
+                .iter()
+                .any(|status| head.contains(status));
+            if head.contains("connection: close") || !(framed || bodiless) {
+                Then::Close
+            } else {
+                Then::KeepAlive
+            }
         })
     }
 
@@ -84,16 +103,29 @@ impl Origin {
 
     /// The request of this number, once it is there.
     pub(crate) fn request(&self, number: usize) -> RawRequest {
-        until("a request at the engine", || self.requests().get(number).cloned())
+        until("a request at the engine", || {
+            self.requests().get(number).cloned()
+        })
     }
 
     /// Waits until the peer has closed this connection.
     pub(crate) fn wait_closed(&self, connection: usize) {
-        until("the engine's connection closed", || self.closed.lock().unwrap().contains(&connection).then_some(()));
+        until("the engine's connection closed", || {
+            self.closed
+                .lock()
+                .unwrap()
+                .contains(&connection)
+                .then_some(())
+        });
     }
 }
 
-fn connection(number: usize, mut stream: TcpStream, requests: &Mutex<Vec<RawRequest>>, handler: &Handler) {
+fn connection(
+    number: usize,
+    mut stream: TcpStream,
+    requests: &Mutex<Vec<RawRequest>>,
+    handler: &Handler,
+) {
     let mut unread = Vec::new();
     while let Some(request) = read_request(number, &mut stream, &mut unread) {
         let index = {
@@ -107,12 +139,21 @@ fn connection(number: usize, mut stream: TcpStream, requests: &Mutex<Vec<RawRequ
     }
 }
 
-fn read_request(connection: usize, stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<RawRequest> {
-    let head_end = fill(stream, unread, |bytes| memchr::memmem::find(bytes, b"\r\n\r\n").map(|at| at + 4))?;
+fn read_request(
+    connection: usize,
+    stream: &mut TcpStream,
+    unread: &mut Vec<u8>,
+) -> Option<RawRequest> {
+    let head_end = fill(stream, unread, |bytes| {
+        memchr::memmem::find(bytes, b"\r\n\r\n").map(|at| at + 4)
+    })?;
     let head = String::from_utf8_lossy(&unread[..head_end]).into_owned();
     unread.drain(..head_end);
     let lower = head.to_ascii_lowercase();
-    let length = lower.split("content-length: ").nth(1).map(|rest| rest.split("\r\n").next().unwrap());
+    let length = lower
+        .split("content-length: ")
+        .nth(1)
+        .map(|rest| rest.split("\r\n").next().unwrap());
     let raw_body = if lower.contains("transfer-encoding: chunked") {
         let end = fill(stream, unread, |bytes| {
             if bytes.starts_with(b"0\r\n\r\n") {
@@ -123,14 +164,24 @@ fn read_request(connection: usize, stream: &mut TcpStream, unread: &mut Vec<u8>)
         unread.drain(..end).collect()
     } else {
         let length: usize = length.map_or(0, |length| length.parse().unwrap());
-        fill(stream, unread, |bytes| (bytes.len() >= length).then_some(length))?;
+        fill(stream, unread, |bytes| {
+            (bytes.len() >= length).then_some(length)
+        })?;
         unread.drain(..length).collect()
     };
-    Some(RawRequest { connection, head, raw_body })
+    Some(RawRequest {
+        connection,
+        head,
+        raw_body,
+    })
 }
 
 /// Reads until `found` finds what it wants; none when the peer closes first.
-fn fill(stream: &mut TcpStream, unread: &mut Vec<u8>, found: impl Fn(&[u8]) -> Option<usize>) -> Option<usize> {
+fn fill(
+    stream: &mut TcpStream,
+    unread: &mut Vec<u8>,
+    found: impl Fn(&[u8]) -> Option<usize>,
+) -> Option<usize> {
     let mut buffer = [0; 65536];
     loop {
         if let Some(found) = found(unread) {

@@ -28,13 +28,33 @@ impl Tap {
     /// With more flags of `serve`.
     pub(crate) fn with(engine: SocketAddr, flags: &[&str]) -> Self {
         let upstream = format!("http://{engine}");
-        let base = ["spectap", "serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--upstream", &upstream];
+        let base = [
+            "spectap",
+            "serve",
+            "--listen=127.0.0.1:0",
+            "--admin-listen=127.0.0.1:0",
+            "--upstream",
+            &upstream,
+        ];
         let cli = Cli::try_parse_from(base.iter().chain(flags)).unwrap();
-        let Command::Serve(args) = cli.command else { unreachable!() };
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let instance = runtime.block_on(Instance::start(Config::check(&args).unwrap())).unwrap();
+        let Command::Serve(args) = cli.command else {
+            unreachable!()
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let instance = runtime
+            .block_on(Instance::start(Config::check(&args).unwrap()))
+            .unwrap();
         let (data, admin) = (instance.addresses()[0], instance.admin_address());
-        Self { runtime, instance: Some(instance), data, admin }
+        Self {
+            runtime,
+            instance: Some(instance),
+            data,
+            admin,
+        }
     }
 
     /// Sends one request through and gives back every byte of the answer; `Connection: close` must be in it.
@@ -44,9 +64,16 @@ impl Tap {
 
     fn admin_get(&self, path: &str) -> String {
         let mut client = Client::connect(self.admin);
-        client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+        client.send(format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        ));
         let response = client.response();
-        assert_eq!(response.status(), 200, "{path}: {}", String::from_utf8_lossy(&response.raw_body));
+        assert_eq!(
+            response.status(),
+            200,
+            "{path}: {}",
+            String::from_utf8_lossy(&response.raw_body)
+        );
         String::from_utf8(response.body()).unwrap()
     }
 
@@ -57,12 +84,19 @@ impl Tap {
     /// The value of one series, 0 when it is not there; `series` as exposed, labels in alphabetical order.
     pub(crate) fn metric(&self, series: &str) -> f64 {
         let text = self.admin_get("/metrics");
-        let line = text.lines().find(|line| line.strip_prefix(series).is_some_and(|rest| rest.starts_with(' ')));
-        line.map_or(0.0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
+        let line = text.lines().find(|line| {
+            line.strip_prefix(series)
+                .is_some_and(|rest| rest.starts_with(' '))
+        });
+        line.map_or(0.0, |line| {
+            line.rsplit(' ').next().unwrap().parse().unwrap()
+        })
     }
 
     pub(crate) fn until_metric(&self, series: &str, value: f64) {
-        until(&format!("{series} {value}"), || (self.metric(series) == value).then_some(()));
+        until(&format!("{series} {value}"), || {
+            (self.metric(series) == value).then_some(())
+        });
     }
 
     /// All observations, newest first, once there are this many.
