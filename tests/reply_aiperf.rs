@@ -1,5 +1,11 @@
 //! Each edge case that AIPerf was asked about gets AIPerf's verdict, but for the differences in this table.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test may panic anywhere"
+)]
+
 mod reply_support;
 
 use reply_support::{Kind, fixture, observe};

@@ -1,6 +1,12 @@
 //! Each stored response of a real vLLM server gives a payload exactly where the table in its README says one is, with
 //! the numbers that stand in it.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test may panic anywhere"
+)]
+
 mod reply_support;
 
 use reply_support::{Kind, first_response, fixture, fixtures, observe};

@@ -1,5 +1,11 @@
 //! A reply is the same however its bytes are cut, and no bytes make the observer panic.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test may panic anywhere"
+)]
+
 mod reply_support;
 
 use proptest::prelude::*;

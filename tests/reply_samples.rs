@@ -1,5 +1,11 @@
 //! Each sample payload gives what its line in `expected.jsonl` says, however its bytes are cut.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test may panic anywhere"
+)]
+
 mod reply_support;
 
 use std::collections::BTreeMap;

@@ -2,7 +2,9 @@
 
 #![allow(
     dead_code,
-    reason = "each test binary uses its own part of this module"
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "each test binary uses its own part of this module, and a test may panic anywhere"
 )]
 
 use std::path::{Path, PathBuf};
