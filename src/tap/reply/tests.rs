@@ -189,6 +189,15 @@ fn error_events_are_seen_in_every_shape() {
 }
 
 #[test]
+fn an_event_named_error_is_one_even_without_data() {
+    let mut observer = ReplyObserver::new_stream();
+    observer.see(b"event: error\n: engine gone\n\n", Instant::now());
+    let reply = observer.finish();
+    assert!(reply.error_event);
+    assert_eq!(reply.events, 0);
+}
+
+#[test]
 fn the_last_fingerprint_that_is_not_null_is_kept() {
     let reply = stream(&[
         json!({"system_fingerprint": "a", "model": "m"}),
