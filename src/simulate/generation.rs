@@ -154,6 +154,22 @@ impl<'a> Sequence<'a> {
             .saturating_sub(1)
     }
 
+    /// The first stop string that ends behind byte `before`, and where it begins.
+    fn stop_string(&self, before: usize) -> Option<(usize, &'a String)> {
+        let found = self
+            .plan
+            .stop
+            .iter()
+            .filter(|stop| !stop.is_empty())
+            .filter_map(|stop| {
+                let from = self
+                    .text
+                    .floor_char_boundary(before.saturating_sub(stop.len()));
+                Some((from + self.text.get(from..)?.find(stop.as_str())?, stop))
+            });
+        found.min()
+    }
+
     /// Text that may be sent now, up to `end` bytes or, while the sequence goes on, short of what is held back.
     fn release(&mut self, end: Option<usize>) -> String {
         let end = end.unwrap_or_else(|| {
@@ -184,6 +200,7 @@ impl Iterator for Sequence<'_> {
             .map(|_| vocabulary::draw(&mut self.rng))
             .collect();
 
+        let before = self.text.len();
         let mut tokens = Vec::with_capacity(drawn.len());
         let mut finish = None;
         for token in drawn {
@@ -196,14 +213,12 @@ impl Iterator for Sequence<'_> {
             self.text.push_str(token.text);
         }
         self.left -= tokens.len();
+        if self.left == 0 && self.natural == Finish::Stop && finish.is_none() {
+            // The model's own end is a token too, without text.
+            tokens.push(vocabulary::END);
+        }
 
-        let found = self
-            .plan
-            .stop
-            .iter()
-            .filter(|s| !s.is_empty())
-            .filter_map(|s| Some((self.text.find(s.as_str())?, s)))
-            .min();
+        let found = self.stop_string(before);
         let mut end = finish.is_some().then_some(self.text.len());
         if let Some((at, stop)) = found {
             end = Some(at);

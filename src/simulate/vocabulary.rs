@@ -5,6 +5,9 @@ use fastrand::Rng;
 /// Token ids start here, so that they look like those of a real vocabulary.
 const FIRST_ID: u32 = 1_000;
 
+/// The id of the token by which a model ends.
+pub(super) const END: u32 = 2;
+
 /// Each with the space that stands before it, two of them with more than one byte per letter.
 const WORDS: [&str; 48] = [
     " the",

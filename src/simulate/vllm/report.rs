@@ -68,7 +68,9 @@ impl Report {
     pub(super) fn final_usage(&self, play: &Play) -> String {
         let details = match (self.details, self.route) {
             (false, _) => "",
-            (true, Route::Generate) => r#","prompt_tokens_details":{"cached_tokens":0}"#,
+            (true, Route::Generate | Route::Completions) => {
+                r#","prompt_tokens_details":{"cached_tokens":0}"#
+            }
             (true, _) => r#","prompt_tokens_details":{"cached_tokens":0,"created_cache_tokens":0}"#,
         };
         format!(
@@ -81,7 +83,7 @@ impl Report {
     pub(super) fn whole_usage(&self, play: &Play) -> String {
         let details = match (self.details, self.route) {
             (false, _) => "null",
-            (true, Route::Generate) => {
+            (true, Route::Generate | Route::Completions) => {
                 r#"{"cached_tokens":0,"created_cache_tokens":null,"multimodal_tokens":null}"#
             }
             (true, _) => r#"{"cached_tokens":0,"created_cache_tokens":0,"multimodal_tokens":null}"#,
