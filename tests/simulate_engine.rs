@@ -1,5 +1,11 @@
 //! Promises of the simulated engine beyond the captures: rules of what is told, its own truth, and how it ends.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test may fail by panicking"
+)]
+
 mod simulate_support;
 
 use std::collections::BTreeMap;

@@ -26,7 +26,7 @@ pub struct SimulateArgs {
     )]
     pub listen: String,
 
-    /// A model to serve, NAME or NAME=P1,P2,… with its own acceptance; repeat it for several models
+    /// A model to serve, NAME or NAME=P1,P2,… with its own acceptance; repeat it, or separate by ';', for several models
     #[arg(
         long = "model",
         value_name = "NAME[=LIST]",
@@ -146,6 +146,9 @@ pub enum LevelName {
     Detailed,
 }
 
+/// In seconds.
+const MILLISECOND: f64 = 0.001;
+
 /// Why a simulated engine can't start.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
@@ -215,7 +218,6 @@ impl SimulateArgs {
                 "only --engine trtllm has a draft length that moves",
             ));
         }
-        let seconds = |milliseconds: f64| milliseconds / 1_000.0;
         let keep_alive = duration(
             "sse-keep-alive-interval",
             self.sse_keep_alive_interval,
@@ -224,8 +226,8 @@ impl SimulateArgs {
         )?;
         let settings = Settings {
             seed: self.seed,
-            prefill_time: duration("prefill-time", self.prefill_time, seconds(1.0), 600_000.0)?,
-            step_time: duration("step-time", self.step_time, seconds(1.0), 60_000.0)?,
+            prefill_time: duration("prefill-time", self.prefill_time, MILLISECOND, 600_000.0)?,
+            step_time: duration("step-time", self.step_time, MILLISECOND, 60_000.0)?,
             level: match self.level {
                 LevelName::None => Level::None,
                 LevelName::Summary => Level::Summary,
@@ -361,6 +363,20 @@ mod tests {
             .map(|m| (m.name.as_str(), m.acceptance.k()))
             .collect();
         assert_eq!(widths, [("a", 1), ("b", 2)]);
+    }
+
+    #[tokio::test]
+    async fn a_port_in_use_is_named() {
+        let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = taken.local_addr().unwrap().to_string();
+        let args = Line::try_parse_from(["simulate", "--listen", &address])
+            .unwrap()
+            .args;
+        let error = run(args).await.unwrap_err().to_string();
+        assert!(
+            error.contains(&address) && error.contains("choose a free port"),
+            "{error}"
+        );
     }
 
     #[test]

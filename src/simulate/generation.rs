@@ -172,12 +172,14 @@ impl<'a> Sequence<'a> {
 
     /// Text that may be sent now, up to `end` bytes or, while the sequence goes on, short of what is held back.
     fn release(&mut self, end: Option<usize>) -> String {
-        let end = end.unwrap_or_else(|| {
-            let keep = self.text.chars().count().saturating_sub(self.held_back());
-            self.text
+        let end = end.unwrap_or_else(|| match self.held_back() {
+            0 => self.text.len(),
+            held => self
+                .text
                 .char_indices()
-                .nth(keep)
-                .map_or(self.text.len(), |(at, _)| at)
+                .rev()
+                .nth(held - 1)
+                .map_or(0, |(at, _)| at),
         });
         let from = self.sent.min(end);
         self.sent = self.sent.max(end);

@@ -40,15 +40,12 @@ pub(super) struct Request {
 impl Request {
     /// The first value of a header, `name` in lower case; `None` also when it is not UTF-8.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
-        header(&self.headers, name)
+        let found = self
+            .headers
+            .iter()
+            .find(|(n, _)| n.eq_ignore_ascii_case(name));
+        found.and_then(|(_, value)| std::str::from_utf8(value).ok())
     }
-}
-
-fn header<'a>(headers: &'a [(String, Vec<u8>)], name: &str) -> Option<&'a str> {
-    headers
-        .iter()
-        .find(|(n, _)| n.eq_ignore_ascii_case(name))
-        .and_then(|(_, value)| std::str::from_utf8(value).ok())
 }
 
 /// Why no request came of a connection's bytes.
@@ -143,13 +140,7 @@ impl Inbox {
                 Ok(Ok(false)) | Err(_) => return Err(NoRequest::Over),
             }
         }
-        let (mut request, http10) = self.head().await?;
-        let connection = request
-            .header("connection")
-            .unwrap_or_default()
-            .to_ascii_lowercase();
-        request.close =
-            connection.contains("close") || (http10 && !connection.contains("keep-alive"));
+        let mut request = self.head().await?;
         let chunked = request
             .header("transfer-encoding")
             .is_some_and(|coding| coding.to_ascii_lowercase().contains("chunked"));
@@ -174,11 +165,11 @@ impl Inbox {
         Ok(request)
     }
 
-    async fn head(&mut self) -> Result<(Request, bool), NoRequest> {
+    async fn head(&mut self) -> Result<Request, NoRequest> {
         loop {
-            if let Some((length, parsed)) = parse_head(&self.buffer)? {
+            if let Some((length, request)) = parse_head(&self.buffer)? {
                 self.buffer.advance(length);
-                return Ok(parsed);
+                return Ok(request);
             }
             if self.buffer.len() > MAX_HEAD {
                 return Err(NoRequest::Invalid);
@@ -241,9 +232,8 @@ impl Inbox {
     }
 }
 
-/// The length of the head at the start of `bytes`, what it says, and whether it says HTTP/1.0; `None` while it is
-/// unfinished.
-fn parse_head(bytes: &[u8]) -> Result<Option<(usize, (Request, bool))>, NoRequest> {
+/// The length of the head at the start of `bytes` and what it says; `None` while it is unfinished.
+fn parse_head(bytes: &[u8]) -> Result<Option<(usize, Request)>, NoRequest> {
     let mut headers = vec![httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut head = httparse::Request::new(&mut headers);
     let length = match head.parse(bytes) {
@@ -251,15 +241,10 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(usize, (Request, bool))>, NoReques
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(_) => return Err(NoRequest::Invalid),
     };
-    let path = head
-        .path
-        .unwrap_or_default()
-        .split('?')
-        .next()
-        .unwrap_or_default();
-    let request = Request {
+    let target = head.path.unwrap_or_default();
+    let mut request = Request {
         method: head.method.unwrap_or_default().to_owned(),
-        path: path.to_owned(),
+        path: target.split('?').next().unwrap_or_default().to_owned(),
         headers: head
             .headers
             .iter()
@@ -268,5 +253,11 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(usize, (Request, bool))>, NoReques
         body: Bytes::new(),
         close: false,
     };
-    Ok(Some((length, (request, head.version == Some(0)))))
+    let connection = request
+        .header("connection")
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let http10 = head.version == Some(0);
+    request.close = connection.contains("close") || (http10 && !connection.contains("keep-alive"));
+    Ok(Some((length, request)))
 }

@@ -19,7 +19,7 @@ use super::state::State;
 
 const JSON: Option<&str> = Some("application/json");
 /// The most sequences that the simulation generates for one request.
-const MAX_SEQUENCES: usize = 256;
+const MAX_SEQUENCES: usize = 32;
 
 /// Answers one request.
 pub(super) async fn answer(

@@ -10,6 +10,9 @@ use tokio::net::TcpStream;
 
 /// The raw request of a capture, from its name and its `.request.json`; see the captures' README.
 pub(crate) fn request(path: &Path, name: &str, key: Option<&str>) -> Vec<u8> {
+    if name == "h2-prior-knowledge" {
+        return b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    }
     let body = body(path, name);
     let (method, target) = target(name);
     let version = if name.contains("http10") {
@@ -61,6 +64,12 @@ pub(crate) fn request(path: &Path, name: &str, key: Option<&str>) -> Vec<u8> {
 
 /// The body on one line, as it was sent; a body that is no JSON as it is.
 fn body(path: &Path, name: &str) -> Option<String> {
+    if name == "error-chat-too-long" {
+        // Too long to be kept: 68,050 characters with the end of the message.
+        let content = "x".repeat(68_049);
+        let messages = serde_json::json!([{"role": "user", "content": content}]);
+        return Some(serde_json::json!({"model": "tiny-model", "messages": messages}).to_string());
+    }
     let file = path.with_file_name(format!("{name}.request.json"));
     let text = std::fs::read_to_string(file).ok()?;
     Some(serde_json::from_str::<Value>(&text).map_or(text, |value| value.to_string()))

@@ -8,7 +8,7 @@ use crate::simulate::settings::Model;
 use crate::simulate::state::State;
 
 /// The most sequences that the simulation generates for one request.
-const MAX_SEQUENCES: usize = 256;
+const MAX_SEQUENCES: usize = 32;
 /// vLLM takes a prompt for too long when it has more characters per allowed token than this.
 const CHARACTERS_PER_TOKEN: usize = 13;
 
@@ -20,9 +20,12 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    fn new(status: &'static str, kind: &str, param: &str, message: &str) -> Self {
+    fn new(status: &'static str, kind: &str, param: Option<&str>, message: &str) -> Self {
         let code = status.split(' ').next().unwrap_or_default();
-        let (message, param) = (quoted(message), quoted(param));
+        let (message, param) = (
+            quoted(message),
+            param.map_or_else(|| "null".to_owned(), quoted),
+        );
         Self {
             status,
             body: format!(
@@ -33,7 +36,12 @@ impl Refusal {
 
     /// A value that vLLM itself refuses.
     fn value(parameter: &str, message: &str) -> Self {
-        Self::new("400 Bad Request", "BadRequestError", parameter, message)
+        Self::new(
+            "400 Bad Request",
+            "BadRequestError",
+            Some(parameter),
+            message,
+        )
     }
 
     /// Values that the request's schema refuses, each as pydantic words it.
@@ -44,7 +52,7 @@ impl Refusal {
             "{number} validation error{plural}:\n  {}",
             errors.join("\n  ")
         );
-        Self::new("400 Bad Request", "Bad Request", place, &message)
+        Self::new("400 Bad Request", "Bad Request", Some(place), &message)
     }
 }
 
@@ -102,7 +110,7 @@ pub(super) fn check<'a>(
         return Err(Refusal::new(
             "404 Not Found",
             "NotFoundError",
-            "model",
+            Some("model"),
             &message,
         ));
     };
@@ -154,6 +162,17 @@ fn check_prompt(route: Route, prompt: &Value) -> Result<(), Refusal> {
 }
 
 fn check_values(state: &State, route: Route, value: &Value, asked: &Asked) -> Result<(), Refusal> {
+    if route == Route::Chat
+        && let Some(choice) = forced_tool(value)
+    {
+        let message = format!("tool_choice={choice} requires --tool-call-parser to be set");
+        return Err(Refusal::new(
+            "400 Bad Request",
+            "BadRequestError",
+            None,
+            &message,
+        ));
+    }
     let limit = state.settings.max_model_len;
     let characters = asked.prompt_text.chars().count();
     if characters > limit * CHARACTERS_PER_TOKEN {
@@ -204,6 +223,15 @@ fn check_values(state: &State, route: Route, value: &Value, asked: &Asked) -> Re
     Ok(())
 }
 
+/// A tool choice that leaves the model no way around tools; the simulation calls none.
+fn forced_tool(value: &Value) -> Option<String> {
+    match &value["tool_choice"] {
+        Value::String(choice) if choice == "required" => Some(quoted(choice)),
+        Value::Object(choice) => Some(format!("function {}", choice.get("function")?.get("name")?)),
+        _ => None,
+    }
+}
+
 fn pydantic(kind: &str, place: &str, message: &str, input: &str) -> String {
     format!("{{'type': '{kind}', 'loc': '{place}', 'msg': '{message}', 'input': '{input}'}}")
 }
@@ -211,10 +239,12 @@ fn pydantic(kind: &str, place: &str, message: &str, input: &str) -> String {
 /// What Python says of a body that is no JSON.
 fn not_json(body: &[u8], error: &serde_json::Error) -> Refusal {
     let words = error.to_string();
+    let position = position(body, error);
     let what = if words.starts_with("EOF while parsing a string") {
         "Unterminated string starting at"
     } else if words.contains("key must be a string")
         || words.starts_with("EOF while parsing an object")
+        || (words.starts_with("trailing comma") && body.get(position) == Some(&b'}'))
     {
         "Expecting property name enclosed in double quotes"
     } else if words.starts_with("expected `,`") {
@@ -226,7 +256,7 @@ fn not_json(body: &[u8], error: &serde_json::Error) -> Refusal {
     } else {
         "Expecting value"
     };
-    let at = format!("body.{}", position(body, error));
+    let at = format!("body.{position}");
     let error = format!(
         "{{'type': 'json_invalid', 'loc': '{at}', 'msg': 'JSON decode error', 'input': '<dict of 0 items>', 'ctx': \
          {{'error': {}}}}}",
@@ -278,5 +308,41 @@ fn truthy(value: &Value) -> bool {
         Value::Array(list) => !list.is_empty(),
         Value::String(text) => !text.is_empty(),
         Value::Number(number) => number.as_f64() != Some(0.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broken_json_is_refused_in_the_words_of_python() {
+        let cases = [
+            ("abc", 0, "'Expecting value'"),
+            (r#"{"a" 1}"#, 5, "\"Expecting ':' delimiter\""),
+            (r#"{"a":1 "b"}"#, 7, "\"Expecting ',' delimiter\""),
+            (
+                r#"{"a":1,}"#,
+                7,
+                "'Expecting property name enclosed in double quotes'",
+            ),
+            ("[1,]", 3, "'Expecting value'"),
+            (r#"{"a":1} x"#, 8, "'Extra data'"),
+        ];
+        for (body, at, words) in cases {
+            let error = serde_json::from_str::<Value>(body).unwrap_err();
+            let refusal: Value =
+                serde_json::from_str(&not_json(body.as_bytes(), &error).body).unwrap();
+            assert_eq!(
+                refusal["error"]["param"],
+                format!("body.{at}"),
+                "{body}: {error}"
+            );
+            let message = refusal["error"]["message"].as_str().unwrap();
+            assert!(
+                message.contains(&format!("'error': {words}")),
+                "{body}: {message}"
+            );
+        }
     }
 }
