@@ -100,7 +100,7 @@ async fn replay(
                 near(&got)
             );
         }
-        engine.stop().await.unwrap();
+        engine.stop().await;
     }
     cases.len()
 }
@@ -242,4 +242,70 @@ async fn connections_are_used_again_and_requests_may_be_written_ahead() {
     let answered = wire::exchange(engine.address, both.as_bytes()).await;
     assert_eq!(mask::ids(&answered), mask::ids(&captured));
     assert_eq!(engine.log.entries().len(), 2);
+}
+
+/// The lines of a metrics page without their values, only those of the families named.
+fn lines(response: &[u8], families: &[&str]) -> Vec<String> {
+    let of_families = |line: &&str| {
+        let name = line
+            .trim_start_matches("# HELP ")
+            .trim_start_matches("# TYPE ");
+        let name = name.split([' ', '{']).next().unwrap();
+        let base = name.trim_end_matches("_total").trim_end_matches("_created");
+        families
+            .iter()
+            .any(|family| base == format!("vllm:{family}"))
+    };
+    let body = wire::body_of(response);
+    let lines = body.lines().filter(of_families);
+    lines
+        .map(|line| {
+            if line.starts_with('#') {
+                line
+            } else {
+                line.rsplit_once(' ').unwrap().0
+            }
+            .to_owned()
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn the_metrics_page_has_the_captured_lines_in_the_captured_order() {
+    let families = [
+        "spec_decode_num_drafts",
+        "spec_decode_num_draft_tokens",
+        "spec_decode_num_accepted_tokens",
+        "spec_decode_num_accepted_tokens_per_pos",
+        "num_requests_running",
+        "num_requests_waiting",
+        "kv_cache_usage_perc",
+        "prompt_tokens",
+        "generation_tokens",
+        "request_success",
+    ];
+    for (folder, k) in [
+        ("ngram-summary", 4),
+        ("draft-model-detailed", 3),
+        ("no-speculation", 0),
+    ] {
+        let captured = std::fs::read(Path::new(ROOT).join(folder).join("metrics.http")).unwrap();
+        let engine = Engine::start(settings(k)).await.unwrap();
+        let answered = wire::exchange(engine.address, &wire::get("/metrics")).await;
+        assert_eq!(
+            lines(&answered, &families),
+            lines(&captured, &families),
+            "{folder}"
+        );
+        assert!(!lines(&captured, &families).is_empty());
+        let head = |response: &[u8]| {
+            let text = String::from_utf8_lossy(response).into_owned();
+            let head = text.split_once("\r\n\r\n").unwrap().0.to_owned();
+            let kept = head
+                .lines()
+                .filter(|line| !line.starts_with("date") && !line.starts_with("content-length"));
+            kept.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(head(&answered), head(&captured));
+    }
 }

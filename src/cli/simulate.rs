@@ -116,6 +116,10 @@ pub struct SimulateArgs {
     #[arg(long, env = "SPECTAP_SIMULATE_PER_REQUEST_METRICS")]
     pub per_request_metrics: bool,
 
+    /// Tell cached prompt tokens in usage (vLLM's --enable-prompt-tokens-details)
+    #[arg(long, env = "SPECTAP_SIMULATE_PROMPT_TOKENS_DETAILS")]
+    pub prompt_tokens_details: bool,
+
     /// Let the number of drafts per step move, so that k is not told (trtllm only)
     #[arg(long, env = "SPECTAP_SIMULATE_ADAPTIVE")]
     pub adaptive: bool,
@@ -180,9 +184,6 @@ pub enum SimulateError {
         /// Why not.
         source: std::io::Error,
     },
-    /// The listener broke while running.
-    #[error("the simulated engine stopped: {0}")]
-    Serve(#[from] std::io::Error),
 }
 
 impl SimulateArgs {
@@ -239,6 +240,7 @@ impl SimulateArgs {
             request_id_headers: self.request_id_headers,
             sse_keep_alive_interval: (!keep_alive.is_zero()).then_some(keep_alive),
             per_request_metrics: self.per_request_metrics,
+            prompt_tokens_details: self.prompt_tokens_details,
             adaptive: self.adaptive,
             log_file: self.log.clone(),
             ..Settings::new(engine, models)
@@ -297,13 +299,12 @@ pub async fn run(args: SimulateArgs) -> Result<(), SimulateError> {
         })?,
         None => Log::new(),
     };
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|source| SimulateError::Listen { address, source })?;
-    let name = settings.engine.name();
+    let refused = |source| SimulateError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
+    let bound = listener.local_addr().map_err(refused)?;
     eprintln!(
-        "simulated {name} on http://{} (Ctrl-C stops)",
-        listener.local_addr()?
+        "simulated {} on http://{bound} (Ctrl-C stops)",
+        settings.engine.name()
     );
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();
@@ -313,7 +314,7 @@ pub async fn run(args: SimulateArgs) -> Result<(), SimulateError> {
             stop.cancel();
         }
     });
-    simulate::run(listener, settings, log, shutdown).await?;
+    simulate::run(listener, settings, log, shutdown).await;
     Ok(())
 }
 

@@ -121,7 +121,8 @@ impl Counts {
 pub struct Totals {
     /// Everything that the engine did; its own counters say the same.
     pub all: Counts,
-    /// Only requests whose response told the acceptance numbers: what a tap can know.
+    /// Only requests whose response told the acceptance numbers: what a tap can know. A TensorRT-LLM choice without any
+    /// draft beside one with drafts is among them as a zero-step sequence, though it told nothing.
     pub on_the_wire: Counts,
 }
 

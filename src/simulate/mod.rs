@@ -44,15 +44,9 @@ use state::State;
 /// How long responses may go on after the engine was told to stop.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Serves on a bound listener until `shutdown` is cancelled; what is on its way then has five seconds to end.
-///
-/// Only a listener that breaks is an error; what clients do never is.
-pub async fn run(
-    listener: TcpListener,
-    settings: Settings,
-    log: Log,
-    shutdown: CancellationToken,
-) -> io::Result<()> {
+/// Serves on a bound listener until `shutdown` is cancelled; what is on its way then has five seconds to end. Nothing
+/// that clients do ends it before.
+pub async fn run(listener: TcpListener, settings: Settings, log: Log, shutdown: CancellationToken) {
     let state = Arc::new(State::new(settings, log));
     let tracker = TaskTracker::new();
     let kill = CancellationToken::new();
@@ -82,7 +76,6 @@ pub async fn run(
         kill.cancel();
         tracker.wait().await;
     }
-    Ok(())
 }
 
 async fn answer(
@@ -128,7 +121,7 @@ pub struct Running {
     pub log: Log,
     /// Cancelled, it stops.
     pub shutdown: CancellationToken,
-    task: JoinHandle<io::Result<()>>,
+    task: JoinHandle<()>,
 }
 
 impl Running {
@@ -138,9 +131,10 @@ impl Running {
     }
 
     /// Stops it and waits until it has ended, at most about five seconds.
-    pub async fn stop(mut self) -> io::Result<()> {
+    pub async fn stop(mut self) {
         self.shutdown.cancel();
-        (&mut self.task).await.map_err(io::Error::other)?
+        // It ends by itself only by a panic, which the panic hook has told.
+        let _ = (&mut self.task).await;
     }
 }
 

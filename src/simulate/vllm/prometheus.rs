@@ -14,155 +14,195 @@ struct Series {
 
 impl Series {
     fn plain(value: u64) -> Vec<Self> {
-        vec![Self {
-            before: String::new(),
+        vec![Self::after(String::new(), value)]
+    }
+
+    fn before(before: String, value: u64) -> Self {
+        Self {
+            before,
             after: String::new(),
             value,
-        }]
+        }
+    }
+
+    fn after(after: String, value: u64) -> Self {
+        Self {
+            before: String::new(),
+            after,
+            value,
+        }
     }
 }
 
-/// The page as it stands now.
+/// The page as it stands now, in the order of a real one.
 pub(super) fn page(state: &State) -> String {
-    let models: Vec<_> = state
-        .settings
-        .models
-        .iter()
-        .map(|model| (model, state.counters.of(&model.name)))
-        .collect();
-    let mut page = String::new();
-    let mut counter =
-        |name: &str,
-         help: &str,
-         speculating: bool,
-         series: &dyn Fn(&ModelCounters, usize) -> Vec<Series>| {
-            let of_models: Vec<_> = models
-                .iter()
-                .filter(|(model, _)| !speculating || model.acceptance.k() > 0)
-                .map(|(model, counters)| {
-                    (quoted(&model.name), series(counters, model.acceptance.k()))
-                })
-                .collect();
-            if of_models.is_empty() {
-                return;
-            }
-            for (suffix, kind, created) in [("total", "counter", false), ("created", "gauge", true)]
-            {
-                page.push_str(&format!(
-                    "# HELP vllm:{name}_{suffix} {help}\n# TYPE vllm:{name}_{suffix} {kind}\n"
-                ));
-                for (model, all) in &of_models {
-                    for Series {
-                        before,
-                        after,
-                        value,
-                    } in all
-                    {
-                        let value = number(if created {
-                            state.started
-                        } else {
-                            *value as f64
-                        });
-                        page.push_str(&format!(
-                        "vllm:{name}_{suffix}{{engine=\"0\",{before}model_name={model}{after}}} {value}\n"
-                    ));
-                    }
-                }
-            }
-        };
-    counter(
-        "spec_decode_num_drafts",
-        "Number of spec decoding drafts.",
-        true,
-        &|c, _| Series::plain(c.steps),
-    );
-    counter(
-        "spec_decode_num_draft_tokens",
-        "Number of draft tokens.",
-        true,
-        &|c, _| Series::plain(c.drafted),
-    );
-    counter(
-        "spec_decode_num_accepted_tokens",
+    let mut page = Page::new(state);
+    page.speculation("num_drafts", "Number of spec decoding drafts.", |c, _| {
+        Series::plain(c.steps)
+    });
+    page.speculation("num_draft_tokens", "Number of draft tokens.", |c, _| {
+        Series::plain(c.drafted)
+    });
+    page.speculation(
+        "num_accepted_tokens",
         "Number of accepted tokens.",
-        true,
-        &|c, _| Series::plain(c.accepted),
+        |c, _| Series::plain(c.accepted),
     );
-    counter(
-        "spec_decode_num_accepted_tokens_per_pos",
+    page.speculation(
+        "num_accepted_tokens_per_pos",
         "Accepted tokens per draft position.",
-        true,
-        &|c, k| {
+        |c, k| {
             let at = |position: usize| c.accepted_at.get(position).copied().unwrap_or_default();
-            let label = |position: usize| format!(",position=\"{position}\"");
             (0..k)
-                .map(|p| Series {
-                    before: String::new(),
-                    after: label(p),
-                    value: at(p),
-                })
+                .map(|p| Series::after(format!(",position=\"{p}\""), at(p)))
                 .collect()
         },
     );
-    counter(
+    page.gauge(
+        "num_requests_running",
+        "Number of requests in model execution batches.",
+        |c| c.running,
+    );
+    page.gauge(
+        "num_requests_waiting",
+        "Number of requests waiting to be processed.",
+        |_| 0,
+    );
+    page.gauge(
+        "kv_cache_usage_perc",
+        "KV-cache usage. 1 means 100 percent usage.",
+        |_| 0,
+    );
+    page.counter(
         "prompt_tokens",
         "Number of prefill tokens processed.",
-        false,
-        &|c, _| Series::plain(c.prompt_tokens),
+        |c| Series::plain(c.prompt_tokens),
     );
-    counter(
+    page.counter(
         "generation_tokens",
         "Number of generation tokens processed.",
-        false,
-        &|c, _| Series::plain(c.generation_tokens),
+        |c| Series::plain(c.generation_tokens),
     );
-    counter(
+    page.counter(
         "request_success",
         "Count of successfully processed requests.",
-        false,
-        &|c, _| {
+        |c| {
             let ended = [
                 ("stop", c.ended.stop),
                 ("length", c.ended.length),
                 ("abort", c.ended.abort),
             ];
-            let none = [("error", 0), ("repetition", 0)];
-            let label = |reason: &str| format!("finished_reason=\"{reason}\",");
-            let series = |(reason, value): (&str, u64)| Series {
-                before: label(reason),
-                after: String::new(),
-                value,
-            };
-            ended.into_iter().chain(none).map(series).collect()
+            let never = [("error", 0), ("repetition", 0)];
+            let series =
+                |(reason, value)| Series::before(format!("finished_reason=\"{reason}\","), value);
+            ended.into_iter().chain(never).map(series).collect()
         },
     );
-    let mut gauge = |name: &str, help: &str, value: &dyn Fn(&ModelCounters) -> u64| {
-        page.push_str(&format!(
-            "# HELP vllm:{name} {help}\n# TYPE vllm:{name} gauge\n"
-        ));
-        for (model, counters) in &models {
-            let (model, value) = (quoted(&model.name), number(value(counters) as f64));
-            page.push_str(&format!(
-                "vllm:{name}{{engine=\"0\",model_name={model}}} {value}\n"
-            ));
+    page.text
+}
+
+/// A page that grows.
+struct Page<'a> {
+    /// Each model's name as a label value, its k and its counters.
+    models: Vec<(String, usize, ModelCounters)>,
+    state: &'a State,
+    text: String,
+}
+
+impl<'a> Page<'a> {
+    fn new(state: &'a State) -> Self {
+        let models = state.settings.models.iter();
+        let models = models.map(|m| {
+            (
+                quoted(&m.name),
+                m.acceptance.k(),
+                state.counters.of(&m.name),
+            )
+        });
+        Self {
+            models: models.collect(),
+            state,
+            text: String::new(),
         }
-    };
-    gauge(
-        "num_requests_running",
-        "Number of requests in model execution batches.",
-        &|c| c.running,
-    );
-    gauge(
-        "num_requests_waiting",
-        "Number of requests waiting to be processed.",
-        &|_| 0,
-    );
-    gauge(
-        "kv_cache_usage_perc",
-        "KV-cache usage. 1 means 100 percent usage.",
-        &|_| 0,
-    );
-    page
+    }
+
+    /// A counter of speculation; models that do not speculate have none.
+    fn speculation(
+        &mut self,
+        name: &str,
+        help: &str,
+        series: impl Fn(&ModelCounters, usize) -> Vec<Series>,
+    ) {
+        let all: Vec<_> = self
+            .models
+            .iter()
+            .filter(|(_, k, _)| *k > 0)
+            .map(|(model, k, counters)| (model.clone(), series(counters, *k)))
+            .collect();
+        self.both(&format!("spec_decode_{name}"), help, &all);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, series: impl Fn(&ModelCounters) -> Vec<Series>) {
+        let all: Vec<_> = self
+            .models
+            .iter()
+            .map(|(model, _, counters)| (model.clone(), series(counters)))
+            .collect();
+        self.both(name, help, &all);
+    }
+
+    /// A counter and the gauge that says since when it counts.
+    fn both(&mut self, name: &str, help: &str, all: &[(String, Vec<Series>)]) {
+        if all.is_empty() {
+            return;
+        }
+        for (suffix, kind) in [("total", "counter"), ("created", "gauge")] {
+            self.head(&format!("{name}_{suffix}"), help, kind);
+            for (model, series) in all {
+                for Series {
+                    before,
+                    after,
+                    value,
+                } in series
+                {
+                    let value = if kind == "gauge" {
+                        self.state.started
+                    } else {
+                        *value as f64
+                    };
+                    let labels = format!("engine=\"0\",{before}model_name={model}{after}");
+                    self.line(&format!("{name}_{suffix}"), &labels, value);
+                }
+            }
+        }
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: impl Fn(&ModelCounters) -> u64) {
+        self.head(name, help, "gauge");
+        let values: Vec<_> = self
+            .models
+            .iter()
+            .map(|(model, _, counters)| (model.clone(), value(counters)))
+            .collect();
+        for (model, value) in values {
+            self.line(
+                name,
+                &format!("engine=\"0\",model_name={model}"),
+                value as f64,
+            );
+        }
+    }
+
+    fn head(&mut self, name: &str, help: &str, kind: &str) {
+        self.text.push_str(&format!(
+            "# HELP vllm:{name} {help}\n# TYPE vllm:{name} {kind}\n"
+        ));
+    }
+
+    fn line(&mut self, name: &str, labels: &str, value: f64) {
+        self.text
+            .push_str(&format!("vllm:{name}{{{labels}}} {}\n", number(value)));
+    }
 }
 
 /// A number as `prometheus_client` prints it: from a million on with an exponent.
