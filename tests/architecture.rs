@@ -46,12 +46,14 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
         Some(&["export", "stats", "observation", "record", "cli"]),
     ),
     // The double of an engine must not share a mistake with what it tests.
-    ("simulate", Some(&["cli"])),
+    ("simulate", Some(&[])),
+    // Flags hold the types that their values are read into.
     (
         "cli",
-        Some(&["config", "simulate", "report", "demo", "serve", "record"]),
+        Some(&["export", "logs", "proxy", "record", "simulate", "tap"]),
     ),
-    ("config", Some(&["cli", "record"])),
+    ("config", Some(&["cli", "proxy", "record", "tap"])),
+    ("run", None),
     ("serve", None),
     ("demo", None),
     ("error", None),

@@ -86,6 +86,17 @@ impl Tap {
         } else {
             0
         };
+        if arrival.takes_stream_options
+            && !arrival.is_readable
+            && let Some(skip) = arrival.objection
+        {
+            let skip = if tap.settings.inject.is_on() {
+                skip
+            } else {
+                Skip::Off
+            };
+            count_skip(&tap, skip);
+        }
         Exchange {
             tap,
             arrival,
@@ -181,11 +192,7 @@ impl Exchange {
     }
 
     fn skip(&self, skip: Skip) {
-        self.tap
-            .counters
-            .injections_skipped
-            .with_label_values(&[<&str>::from(skip)])
-            .inc();
+        count_skip(&self.tap, skip);
     }
 
     /// The body could not be held and passes as it comes.
@@ -510,6 +517,11 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         self.close(End::Cancelled);
     }
+}
+
+fn count_skip(tap: &Shared, skip: Skip) {
+    let skipped = &tap.counters.injections_skipped;
+    skipped.with_label_values(&[<&str>::from(skip)]).inc();
 }
 
 /// Runs a piece of the observer; a panic in it gives `None`.

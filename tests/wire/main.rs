@@ -1,6 +1,10 @@
 //! Wire promises: raw bytes over real sockets, through a serving instance.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that can not go on fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that can not go on fails"
+)]
 
 mod support;
 
