@@ -49,7 +49,9 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
     ("simulate", Some(&["cli"])),
     (
         "cli",
-        Some(&["config", "simulate", "report", "demo", "serve", "record"]),
+        Some(&[
+            "config", "simulate", "report", "demo", "serve", "record", "export", "logs",
+        ]),
     ),
     ("config", Some(&["cli", "record"])),
     ("serve", None),

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import openai
 
-from cases import MESSAGES, MODEL, PROMPT, TOOLS
+from cases import MESSAGES, MODEL, PROMPT, TOOLS, TWICE
 
 GREEDY = {"model": MODEL, "max_tokens": 48, "temperature": 0}
 
@@ -78,7 +78,6 @@ def cancelled(client, name):
 
 
 INCLUDE = {"stream": True, "stream_options": {"include_usage": True}}
-TWO = {"n": 2, "temperature": 0.8, "seed": 3}
 
 # name -> (what to do, the exchanges that it makes: how many, and what becomes of each)
 WITH_PAYLOAD = {
@@ -99,7 +98,7 @@ WITH_PAYLOAD = {
 
 # name -> (what to do, reason, outcome)
 WITHOUT_PAYLOAD = {
-    "client-n2": (lambda c, name: chat(c, name, **TWO), "n_gt_1", "complete"),
+    "client-n2": (lambda c, name: chat(c, name, **TWICE), "n_gt_1", "complete"),
     "client-stop-string": (lambda c, name: chat(c, name, stop=" bonus", max_tokens=200), "stop_string", "complete"),
     "client-stop-string-stream": (
         lambda c, name: chat(c, name, stop=[" bonus"], max_tokens=200, stream=True),
