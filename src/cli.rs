@@ -4,3 +4,53 @@ pub mod demo;
 pub mod report;
 pub mod serve;
 pub mod simulate;
+
+use clap::{Parser, Subcommand};
+
+use crate::logs::{DEFAULT_FILTER, LogFormat};
+
+/// Version and commit, as `--version` prints them.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("SPECTAP_COMMIT"), ")");
+
+const AFTER_HELP: &str = "\
+Try it, without a GPU and without a network:
+  spectap demo
+
+In front of a vLLM that was started with --per-request-spec-decode-metrics summary:
+  spectap serve --upstream http://127.0.0.1:8000
+then point clients at http://127.0.0.1:8090 and look at the numbers:
+  spectap report
+
+Exit codes: 0 done, 1 failed, 2 a flag or its value is wrong, 3 streams were cut when the grace was over.
+Every flag can be given by the environment variable that its help names.";
+
+/// Tells how well speculative decoding works on live traffic, which goes through unchanged.
+#[derive(Debug, Parser)]
+#[command(name = "spectap", version = VERSION, after_help = AFTER_HELP, max_term_width = 110)]
+pub struct Cli {
+    /// How log lines are written to standard error.
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, env = "SPECTAP_LOG_FORMAT")]
+    pub log_format: LogFormat,
+
+    /// Which log lines are written: a level (error, warn, info, debug, trace) or tracing directives. One line per
+    /// exchange comes with debug.
+    #[arg(long, global = true, value_name = "FILTER", default_value = DEFAULT_FILTER, env = "SPECTAP_LOG")]
+    pub log: String,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Stand between clients and an engine, pass everything through, and keep the numbers.
+    Serve(serve::ServeArgs),
+    /// Show the whole thing on this machine: a simulated engine, traffic, the tap, and a live table.
+    Demo(demo::DemoArgs),
+    /// Print the Spec Decode table of a running tap.
+    Report(report::ReportArgs),
+    /// Run the simulated engine alone, for tests and benchmarks.
+    Simulate(simulate::SimulateArgs),
+}

@@ -23,14 +23,19 @@
 
 pub mod admin;
 pub mod cli;
+pub mod config;
 pub mod counters;
 pub mod demo;
 pub mod engines;
+pub mod error;
 pub mod export;
+pub mod logs;
 pub mod observation;
 pub mod proxy;
 pub mod record;
 pub mod report;
+pub mod run;
+pub mod serve;
 pub mod simulate;
 pub mod stats;
 pub mod store;

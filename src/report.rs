@@ -1,1 +1,50 @@
-//! (stub)
+//! `spectap report`: fetch a running tap's snapshot and print the Spec Decode section.
+//!
+//! The numbers are computed here from the snapshot by the code that the tap itself uses for its summary.
+
+use std::io::Write;
+
+use crate::cli::report::{ReportArgs, ReportFormat};
+use crate::export::{summary, table};
+
+mod fetch;
+
+pub use fetch::FetchError;
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The snapshot could not be had.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// The report could not be written.
+    #[error("can't write the report: {0}")]
+    Write(#[from] std::io::Error),
+    /// The summary could not be turned into JSON.
+    #[error("can't write the report as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Prints the report to `out`.
+///
+/// # Errors
+///
+/// [`ReportError`], whose text says what went wrong, where, and what to try.
+pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportError> {
+    let snapshot = fetch::snapshot(&args.from).await?;
+    let summary = summary::of_snapshot(&snapshot, &args.by);
+    match args.format {
+        ReportFormat::Json => {
+            serde_json::to_writer_pretty(&mut *out, &summary)?;
+            writeln!(out)?;
+        }
+        ReportFormat::Table => {
+            write!(out, "{}", table::spec_decode(&summary))?;
+            for group in &summary.groups {
+                write!(out, "\n{}", table::spec_decode_of_group(group))?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(())
+}

@@ -1,1 +1,23 @@
-//! (stub)
+//! The admin port: everything that spectap says about itself and about the traffic, on a port of its own so that no
+//! path of the engine is ever shadowed.
+//!
+//! It only reads, but for the one switch that `POST /api/v1/inject` moves. Every answer passes the [`guard`]; every
+//! error is `{"error":{"code":"…","message":"…"}}`.
+
+mod answer;
+mod body;
+mod guard;
+mod health;
+mod index;
+mod inject;
+mod metrics;
+mod negotiation;
+mod numbers;
+mod requests;
+mod router;
+mod serve;
+
+pub use guard::Access;
+pub use health::Readiness;
+pub use router::{AdminState, router};
+pub use serve::serve;

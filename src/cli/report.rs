@@ -1,1 +1,42 @@
-//! (stub)
+//! Flags of `spectap report`.
+
+use clap::{Args, ValueEnum};
+
+use crate::export::By;
+
+/// Print how well speculative decoding works on the traffic that a running tap has seen.
+#[derive(Args, Clone, Debug)]
+pub struct ReportArgs {
+    /// Admin address of the tap to ask.
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8091",
+        env = "SPECTAP_REPORT_FROM"
+    )]
+    pub from: String,
+
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t, env = "SPECTAP_REPORT_FORMAT")]
+    pub format: ReportFormat,
+
+    /// Also one section per group: a comma list of model, engine, tag, route.
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = By::read,
+        env = "SPECTAP_REPORT_BY"
+    )]
+    pub by: Vec<By>,
+}
+
+/// Forms of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// The table and the histogram line, as AIPerf prints them.
+    #[default]
+    Table,
+    /// The summary, as `/api/v1/summary` gives it.
+    Json,
+}

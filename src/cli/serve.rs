@@ -1,1 +1,118 @@
-//! (stub)
+//! Flags of `spectap serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::proxy::UpstreamAddress;
+use crate::record::EngineName;
+use crate::tap::ExposeUsage;
+
+/// Stand between clients and an engine, pass everything through, and keep the numbers.
+#[derive(Clone, Debug, Args)]
+pub struct ServeArgs {
+    /// The engine behind the tap, host and port only; paths pass through as clients send them.
+    #[arg(long, value_name = "URL", value_parser = UpstreamAddress::parse, env = "SPECTAP_UPSTREAM",
+          required_unless_present = "lane")]
+    pub upstream: Option<UpstreamAddress>,
+
+    /// Where clients connect. Loopback unless told.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8090", env = "SPECTAP_LISTEN")]
+    pub listen: SocketAddr,
+
+    /// One more listen address with its own upstream, for pods with one port per data-parallel rank; may repeat.
+    #[arg(long, value_name = "ADDRESS=URL", value_parser = parse_lane, env = "SPECTAP_LANE", value_delimiter = ',')]
+    pub lane: Vec<(SocketAddr, UpstreamAddress)>,
+
+    /// Where spectap's own endpoints are: /metrics, /livez, /readyz, /api/v1.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8091", env = "SPECTAP_ADMIN_LISTEN")]
+    pub admin_listen: SocketAddr,
+
+    /// The engine's kind. Without it, it is learned from what the engine sends.
+    #[arg(long, value_enum, env = "SPECTAP_ENGINE")]
+    pub engine: Option<Engine>,
+
+    /// auto: add stream_options.include_usage to streamed requests that lack it, so that vLLM reports at all.
+    /// off: change no byte. Can be switched while running by POST /api/v1/inject.
+    #[arg(long, value_enum, default_value_t = Inject::Auto, env = "SPECTAP_INJECT")]
+    pub inject: Inject,
+
+    /// What clients that did not ask for usage get of it: nothing more than they would have had without spectap, or
+    /// always the usage event.
+    #[arg(long, value_enum, default_value_t = ExposeUsage::AsRequested, env = "SPECTAP_EXPOSE_USAGE")]
+    pub expose_usage: ExposeUsage,
+
+    /// How long running exchanges may take to finish after SIGTERM or Ctrl-C; a second signal ends at once.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "25s", env = "SPECTAP_GRACE")]
+    pub grace: Duration,
+
+    /// How long new connections are still accepted after SIGTERM, while /readyz already says no.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "0s",
+          env = "SPECTAP_DRAIN_DELAY")]
+    pub drain_delay: Duration,
+
+    /// What /readyz means: the engine accepts connections, or only that spectap itself serves.
+    #[arg(long, value_enum, default_value_t = Ready::Upstream, env = "SPECTAP_READY")]
+    pub ready: Ready,
+
+    /// File with a token that the admin port then asks for (Authorization: Bearer). Needed for more than /metrics and
+    /// the probes when --admin-listen is not a loopback address.
+    #[arg(long, value_name = "FILE", env = "SPECTAP_ADMIN_TOKEN_FILE")]
+    pub admin_token_file: Option<PathBuf>,
+
+    /// Ask for the token on /metrics as well.
+    #[arg(long, requires = "admin_token_file", env = "SPECTAP_PROTECT_METRICS")]
+    pub protect_metrics: bool,
+}
+
+/// The engine's kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    /// vLLM
+    Vllm,
+    /// TensorRT-LLM
+    #[value(name = "tensorrt_llm", alias = "trtllm")]
+    TensorrtLlm,
+}
+
+impl From<Engine> for EngineName {
+    fn from(engine: Engine) -> Self {
+        match engine {
+            Engine::Vllm => EngineName::Vllm,
+            Engine::TensorrtLlm => EngineName::TensorrtLlm,
+        }
+    }
+}
+
+/// Whether requests may be altered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Inject {
+    /// Where the numbers need it.
+    Auto,
+    /// Never.
+    Off,
+}
+
+/// What readiness means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Ready {
+    /// The engine accepts connections.
+    Upstream,
+    /// spectap itself serves.
+    #[value(name = "self")]
+    SelfOnly,
+}
+
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| format!("{error}; write a duration like 25s or 1m 30s"))
+}
+
+fn parse_lane(text: &str) -> Result<(SocketAddr, UpstreamAddress), String> {
+    let (listen, upstream) =
+        text.split_once('=').ok_or("needs ADDRESS=URL, like 127.0.0.1:8092=http://127.0.0.1:8001")?;
+    let listen = listen.parse().map_err(|_| format!("'{listen}' is no address; write one like 127.0.0.1:8092"))?;
+    let upstream = UpstreamAddress::parse(upstream).map_err(|error| format!("'{upstream}' {error}"))?;
+    Ok((listen, upstream))
+}

@@ -1,1 +1,16 @@
-//! (stub)
+//! Export: the statistics in the forms that people and tools read. Nothing here changes a number.
+//!
+//! [`snapshot()`] is the machine form; [`summary()`] is computed from it and nothing else, so that a report made
+//! elsewhere from a fetched snapshot shows what the tap itself shows. [`table`] prints a summary as AIPerf prints its
+//! Spec Decode section; [`prometheus`] offers the same sums as Prometheus series.
+
+pub mod openmetrics;
+pub mod prometheus;
+pub mod query;
+pub mod snapshot;
+pub mod summary;
+pub mod table;
+
+pub use query::{By, Query, QueryError};
+pub use snapshot::{Snapshot, snapshot};
+pub use summary::{Summary, summary};

@@ -1,1 +1,19 @@
-//! (stub)
+//! The hop: takes a client's request, passes it to the one server behind it, and relays the answer byte for byte.
+//!
+//! This module knows HTTP and nothing of what the bytes mean. It asks [`crate::tap`] three things: whether it should
+//! hold the request's body, what to send in its place, and what to do with each byte of the answer on its way.
+//!
+//! The life of a request is `exchange.rs`, from top to bottom.
+
+mod body;
+mod exchange;
+mod headers;
+mod listener;
+mod outlet;
+mod refusal;
+mod request_body;
+mod upstream;
+
+pub use exchange::Hop;
+pub use listener::{Stopped, serve};
+pub use upstream::{Pool, UpstreamAddress, UpstreamAddressError};

@@ -1,1 +1,74 @@
-//! (stub)
+//! Where to look: decides what a request needs, watches the response go by, and makes one observation of each exchange.
+//!
+//! [`Tap`] is one lane's view of its engine; [`Exchange`] one request and its response. The proxy calls them in the order
+//! in which a request lives: `arrive`, `body_held`, `connected`, `head`, `see` …, `finish`. Nothing here can fail a
+//! request: what can't be read is counted, and a panic ends the observation and not the stream.
+
+mod absence;
+mod arrival;
+mod event;
+mod exchange;
+mod filter;
+mod inject;
+pub mod json;
+mod learned;
+mod members;
+pub mod needle;
+pub mod reply;
+mod request;
+mod route;
+pub mod sse;
+mod timing;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+pub use exchange::{BodyPasses, End, Exchange};
+pub use filter::Filter;
+pub use inject::ExposeUsage;
+pub use learned::ConnectionMemory;
+
+use crate::counters::TapCounters;
+use crate::observation::ObservationSink;
+use crate::record::EngineName;
+use crate::switch::InjectSwitch;
+
+/// How a tap is set.
+#[derive(Clone)]
+pub struct TapSettings {
+    /// Listen address of the lane, for the observation.
+    pub lane: String,
+    /// The engine, where the user said it.
+    pub engine: Option<EngineName>,
+    /// Whether requests may be altered.
+    pub inject: InjectSwitch,
+    /// What clients that did not ask for usage get to see of it.
+    pub expose_usage: ExposeUsage,
+}
+
+/// One lane's view of its engine. Cheap to clone.
+#[derive(Clone)]
+pub struct Tap(Arc<Shared>);
+
+struct Shared {
+    settings: TapSettings,
+    counters: TapCounters,
+    sink: Arc<dyn ObservationSink>,
+    learned: learned::Learned,
+    in_flight: AtomicU64,
+}
+
+impl Tap {
+    /// A tap that counts in `counters` and hands its observations to `sink`.
+    pub fn new(settings: TapSettings, counters: TapCounters, sink: Arc<dyn ObservationSink>) -> Self {
+        let (learned, in_flight) = Default::default();
+        Self(Arc::new(Shared { settings, counters, sink, learned, in_flight }))
+    }
+}
+
+impl Shared {
+    /// The engine that the user named, else the one that responses showed.
+    fn engine(&self) -> Option<EngineName> {
+        self.settings.engine.or_else(|| self.learned.engine())
+    }
+}

@@ -1,0 +1,20 @@
+//! `/`: the list of what the admin port has.
+
+/// A plain text, for a person who opens the port without knowing it.
+const TEXT: &str = "\
+spectap, admin port
+
+GET  /metrics                Prometheus series (classic text, or OpenMetrics when asked for)
+GET  /livez                  the process runs
+GET  /readyz                 the engine accepts connections and spectap is not stopping
+GET  /api/v1/summary         the numbers, for people and tools
+GET  /api/v1/snapshot        the numbers, for machines: counts, histograms, distributions
+GET  /api/v1/requests        recent exchanges, newest first
+GET  /api/v1/requests/{id}   one of them
+GET  /api/v1/inject          whether requests are altered to make the engine report
+POST /api/v1/inject          {\"enabled\":true} or {\"enabled\":false}
+";
+
+pub(super) async fn show() -> &'static str {
+    TEXT
+}

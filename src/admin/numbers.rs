@@ -1,0 +1,30 @@
+//! `/api/v1/summary` and `/api/v1/snapshot`: the numbers, for people and for machines.
+
+use axum::extract::{Query as Parameters, State};
+use axum::response::Response;
+
+use crate::export::snapshot::snapshot as snapshot_of;
+use crate::export::summary::{Query, summary as summary_of};
+
+use super::answer::{ApiError, json_of, write};
+use super::router::AdminState;
+
+pub(super) async fn summary(
+    State(state): State<AdminState>,
+    Parameters(parameters): Parameters<Vec<(String, String)>>,
+) -> Result<Response, ApiError> {
+    let query = parse(&parameters)?;
+    json_of(move || write(&summary_of(&state.statistics, &query))).await
+}
+
+pub(super) async fn snapshot(
+    State(state): State<AdminState>,
+    Parameters(parameters): Parameters<Vec<(String, String)>>,
+) -> Result<Response, ApiError> {
+    let query = parse(&parameters)?;
+    json_of(move || write(&snapshot_of(&state.statistics, &query))).await
+}
+
+fn parse(parameters: &[(String, String)]) -> Result<Query, ApiError> {
+    Query::parse(parameters).map_err(|error| ApiError::bad_parameter(error.to_string()))
+}

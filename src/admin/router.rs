@@ -1,0 +1,72 @@
+//! The paths of the admin port and what they read.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{Method, Uri};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::get;
+use prometheus::Registry;
+
+use crate::stats::Statistics;
+use crate::store::ObservationRing;
+use crate::switch::InjectSwitch;
+
+use super::answer::ApiError;
+use super::guard::{self, Access};
+use super::health::{self, Readiness};
+use super::{answer, index, inject, metrics, numbers, requests};
+
+/// What the admin port reads, and the switch that it moves. Cheap to clone: all clones share their values.
+#[derive(Clone)]
+pub struct AdminState {
+    /// The series of `/metrics`.
+    pub registry: Registry,
+    /// The numbers of `/api/v1/summary` and `/api/v1/snapshot`.
+    pub statistics: Arc<Statistics>,
+    /// The observations of `/api/v1/requests`.
+    pub ring: Arc<ObservationRing>,
+    /// The switch of `/api/v1/inject`.
+    pub inject: InjectSwitch,
+    /// What `/readyz` tells.
+    pub readiness: Arc<Readiness>,
+    /// Who may read what.
+    pub access: Arc<Access>,
+}
+
+/// Builds the admin port's router.
+pub fn router(state: AdminState) -> Router {
+    let access = state.access.clone();
+    Router::new()
+        .route("/", get(index::show))
+        .route("/metrics", get(metrics::show))
+        .route("/livez", get(health::live))
+        .route("/readyz", get(health::ready))
+        .route("/api/v1/summary", get(numbers::summary))
+        .route("/api/v1/snapshot", get(numbers::snapshot))
+        .route("/api/v1/requests", get(requests::list))
+        .route("/api/v1/requests/{id}", get(requests::show))
+        .route("/api/v1/inject", get(inject::show).post(inject::change))
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(state)
+        // The last layer is the outermost: refusals of the guard carry the headers too.
+        .layer(from_fn_with_state(access, guard::check))
+        .layer(from_fn(answer::with_common_headers))
+}
+
+async fn unknown_path(uri: Uri) -> ApiError {
+    ApiError::not_found(format!(
+        "there is no '{}' here; GET / lists what there is",
+        answer::shown(uri.path())
+    ))
+}
+
+/// The router adds `Allow`.
+async fn wrong_method(method: Method, uri: Uri) -> ApiError {
+    ApiError::method_not_allowed(format!(
+        "'{}' does not take {}; the Allow header names what it takes",
+        answer::shown(uri.path()),
+        answer::shown(method.as_str())
+    ))
+}

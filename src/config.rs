@@ -1,0 +1,160 @@
+//! The checked settings of `serve`. What one flag alone can have wrong is refused while it is parsed; here is what only
+//! shows in several of them, or in a file. All of it before a port is bound.
+
+use std::collections::HashSet;
+use std::fs;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::cli::serve::{Inject, Ready, ServeArgs};
+use crate::proxy::UpstreamAddress;
+use crate::record::EngineName;
+use crate::tap::ExposeUsage;
+
+/// Settings of a serving instance.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Listen addresses and their engines; at least one.
+    pub lanes: Vec<(SocketAddr, UpstreamAddress)>,
+    /// Address of spectap's own endpoints.
+    pub admin_listen: SocketAddr,
+    /// The engine, where the user said it.
+    pub engine: Option<EngineName>,
+    /// Whether requests may be altered at the start.
+    pub inject: bool,
+    /// What clients get to see of the usage that they did not ask for.
+    pub expose_usage: ExposeUsage,
+    /// Time for running exchanges after a signal.
+    pub grace: Duration,
+    /// Time in which new connections are still accepted after a signal.
+    pub drain_delay: Duration,
+    /// Whether readiness includes the engine.
+    pub ready_needs_upstream: bool,
+    /// The token that the admin port asks for.
+    pub admin_token: Option<String>,
+    /// Whether `/metrics` asks for it too.
+    pub protect_metrics: bool,
+}
+
+/// A setting that can't be: which flag, which value, and what would be right.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid value '{value}' for '{flag}': {problem}")]
+pub struct ConfigError {
+    /// The flag.
+    pub flag: &'static str,
+    /// Its value.
+    pub value: String,
+    /// What is wrong, and what would be right.
+    pub problem: String,
+}
+
+impl Config {
+    /// Checks the flags.
+    ///
+    /// # Errors
+    ///
+    /// The first flag that can't be.
+    pub fn check(args: &ServeArgs) -> Result<Self, ConfigError> {
+        let first = args.upstream.clone().map(|upstream| (args.listen, upstream));
+        let lanes: Vec<_> = first.into_iter().chain(args.lane.iter().cloned()).collect();
+        check_addresses(&lanes, args.admin_listen)?;
+        Ok(Self {
+            lanes,
+            admin_listen: args.admin_listen,
+            engine: args.engine.map(EngineName::from),
+            inject: args.inject == Inject::Auto,
+            expose_usage: args.expose_usage,
+            grace: args.grace,
+            drain_delay: args.drain_delay,
+            ready_needs_upstream: args.ready == Ready::Upstream,
+            admin_token: read_token(args)?,
+            protect_metrics: args.protect_metrics,
+        })
+    }
+}
+
+/// No address is used twice, and no lane's engine is spectap itself: its requests would go round for ever.
+fn check_addresses(lanes: &[(SocketAddr, UpstreamAddress)], admin: SocketAddr) -> Result<(), ConfigError> {
+    let mut used = HashSet::from([admin]);
+    for (index, (listen, _)) in lanes.iter().enumerate() {
+        let flag = if index == 0 { "--listen" } else { "--lane" };
+        if listen.port() != 0 && !used.insert(*listen) {
+            let problem = "the address is used twice; each lane and --admin-listen need one of their own".to_owned();
+            return Err(ConfigError { flag, value: listen.to_string(), problem });
+        }
+    }
+    for (_, upstream) in lanes {
+        let (host, port) = upstream.host_and_port();
+        let host = if host == "localhost" { "127.0.0.1" } else { host };
+        let itself = used.iter().any(|own| own.port() == port && own.ip().to_string() == host);
+        if itself {
+            let problem = "this is spectap's own address; name the engine's, like http://127.0.0.1:8000".to_owned();
+            return Err(ConfigError { flag: "--upstream", value: format!("http://{upstream}"), problem });
+        }
+    }
+    Ok(())
+}
+
+fn read_token(args: &ServeArgs) -> Result<Option<String>, ConfigError> {
+    let Some(path) = &args.admin_token_file else { return Ok(None) };
+    let error = |problem: String| ConfigError {
+        flag: "--admin-token-file",
+        value: path.display().to_string(),
+        problem: format!("{problem}; it must be a readable file with the token as its only line"),
+    };
+    let text = fs::read_to_string(path).map_err(|cause| error(cause.to_string()))?;
+    let token = text.trim();
+    if token.is_empty() || token.contains(char::is_whitespace) {
+        return Err(error("it holds no single token".to_owned()));
+    }
+    Ok(Some(token.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    fn config(flags: &[&str]) -> Result<Config, ConfigError> {
+        let cli = Cli::try_parse_from(["spectap", "serve"].iter().chain(flags)).unwrap();
+        let Command::Serve(args) = cli.command else { unreachable!() };
+        Config::check(&args)
+    }
+
+    #[test]
+    fn the_defaults_are_loopback() {
+        let config = config(&["--upstream", "http://127.0.0.1:8000"]).unwrap();
+        assert_eq!(config.lanes[0].0.to_string(), "127.0.0.1:8090");
+        assert_eq!(config.admin_listen.to_string(), "127.0.0.1:8091");
+        assert_eq!((config.grace, config.drain_delay), (Duration::from_secs(25), Duration::ZERO));
+    }
+
+    #[test]
+    fn an_address_used_twice_is_named() {
+        let error = config(&["--upstream", "http://h:1", "--listen", "127.0.0.1:8091"]).unwrap_err();
+        assert_eq!((error.flag, error.value.as_str()), ("--listen", "127.0.0.1:8091"));
+        let lane = "127.0.0.1:8090=http://h:2";
+        assert_eq!(config(&["--upstream", "http://h:1", "--lane", lane]).unwrap_err().flag, "--lane");
+    }
+
+    #[test]
+    fn a_loop_to_itself_is_refused() {
+        for upstream in ["http://127.0.0.1:8090", "http://localhost:8091"] {
+            assert_eq!(config(&["--upstream", upstream]).unwrap_err().flag, "--upstream");
+        }
+    }
+
+    #[test]
+    fn a_token_file_must_hold_one_token() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("token");
+        let with = || config(&["--upstream", "http://h:1", "--admin-token-file", path.to_str().unwrap()]);
+        assert_eq!(with().unwrap_err().flag, "--admin-token-file");
+        fs::write(&path, " \n").unwrap();
+        assert!(with().is_err());
+        fs::write(&path, "secret\n").unwrap();
+        assert_eq!(with().unwrap().admin_token.as_deref(), Some("secret"));
+    }
+}

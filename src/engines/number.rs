@@ -1,0 +1,103 @@
+//! Numbers as engines send them: which JSON values are a count, a bucket or a ratio.
+
+use serde_json::{Map, Value};
+
+use crate::record::{AcceptanceHistogram, LARGEST_EXACT_INTEGER, Violation};
+
+/// Most buckets of a histogram; no engine drafts anywhere near as many tokens per step.
+const MOST_BUCKETS: usize = 4096;
+
+/// A count: an integer, or a float with no fraction as some serializers write one; from 0 to 2^53. A string is none,
+/// although AIPerf takes it: a server that sends `"60"` is broken, and the next reader may see it otherwise.
+pub fn count(value: &Value) -> Option<u64> {
+    let number = value.as_number()?;
+    let count = match number.as_u64() {
+        Some(integer) => integer,
+        None => {
+            let float = number.as_f64()?;
+            let is_whole =
+                float.fract() == 0.0 && (0.0..=LARGEST_EXACT_INTEGER as f64).contains(&float);
+            // Exact: whole and at most 2^53.
+            is_whole.then_some(float as u64)?
+        }
+    };
+    (count <= LARGEST_EXACT_INTEGER).then_some(count)
+}
+
+/// A finite number, integer or not.
+pub fn fraction(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|number| number.is_finite())
+}
+
+/// A count that must be there.
+pub(super) fn required_count(payload: &Map<String, Value>, name: &str) -> Result<u64, Violation> {
+    payload
+        .get(name)
+        .and_then(count)
+        .ok_or(Violation::BadNumber)
+}
+
+/// A count that may be missing or null.
+pub(super) fn optional_count(
+    payload: &Map<String, Value>,
+    name: &str,
+) -> Result<Option<u64>, Violation> {
+    match payload.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => count(value).map(Some).ok_or(Violation::BadNumber),
+    }
+}
+
+/// A ratio or a mean that must be there.
+pub(super) fn required_fraction(
+    payload: &Map<String, Value>,
+    name: &str,
+) -> Result<f64, Violation> {
+    payload
+        .get(name)
+        .and_then(fraction)
+        .ok_or(Violation::BadNumber)
+}
+
+/// A list of counts that may be missing or null: one entry per verify step.
+pub(super) fn optional_counts(
+    payload: &Map<String, Value>,
+    name: &str,
+) -> Result<Option<Vec<u64>>, Violation> {
+    match payload.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(values)) => values
+            .iter()
+            .map(|value| count(value).ok_or(Violation::BadNumber))
+            .collect::<Result<_, _>>()
+            .map(Some),
+        Some(_) => Err(Violation::BadNumber),
+    }
+}
+
+/// The dense histogram: a list of true integers, `k` + 1 long where `k` is given. Zero buckets are dropped.
+pub(super) fn histogram(
+    payload: &Map<String, Value>,
+    k: Option<u64>,
+) -> Result<AcceptanceHistogram, Violation> {
+    let Some(Value::Array(buckets)) = payload.get("acceptance_histogram") else {
+        return Err(Violation::BadNumber);
+    };
+    if buckets.len() > MOST_BUCKETS {
+        return Err(Violation::HistogramLength);
+    }
+    let mut histogram = AcceptanceHistogram::new();
+    for (accepted, bucket) in (0u32..).zip(buckets) {
+        match bucket.as_u64() {
+            Some(0) => {}
+            Some(steps) if steps <= LARGEST_EXACT_INTEGER => {
+                histogram.insert(accepted, steps);
+            }
+            _ => return Err(Violation::BadNumber),
+        }
+    }
+    if k.is_some_and(|k| buckets.len() as u64 != k + 1) {
+        return Err(Violation::HistogramLength);
+    }
+    Ok(histogram)
+}

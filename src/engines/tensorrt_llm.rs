@@ -1,0 +1,41 @@
+//! TensorRT-LLM (`per_request_spec_decode_stats`): `choices[i].speculative_decoding` on the finish chunk.
+
+use serde_json::{Map, Value};
+
+use super::number::{histogram, optional_count, required_count, required_fraction};
+use crate::record::{AcceptanceRecord, EngineName, Provenance, Violation};
+
+/// The totals' names are TensorRT-LLM's alone.
+pub(super) fn claims(payload: &Map<String, Value>) -> bool {
+    payload.contains_key("total_draft_tokens")
+        && payload.contains_key("total_accepted_draft_tokens")
+}
+
+/// Reads a claimed payload. The engine leaves the block out when nothing was drafted, so that a payload without steps
+/// is none of a zero-step request but a broken one. It sends no mean (`avg_decoded_tokens_per_iter` beside it averages
+/// iterations without drafts too), and its per-step arrays are never read, as in AIPerf.
+pub(super) fn read(payload: &Map<String, Value>) -> Result<AcceptanceRecord, Violation> {
+    let num_spec_steps = required_count(payload, "num_spec_steps")?;
+    if num_spec_steps == 0 {
+        return Err(Violation::BadNumber);
+    }
+    let num_spec_tokens = optional_count(payload, "num_spec_tokens")?;
+    let mut record = AcceptanceRecord {
+        engine: EngineName::TensorrtLlm,
+        provenance: Provenance::Histogram,
+        choice_index: None,
+        mean_acceptance_length: None,
+        draft_acceptance_rate: Some(required_fraction(payload, "acceptance_rate")?),
+        num_accepted_draft_tokens: required_count(payload, "total_accepted_draft_tokens")?,
+        num_draft_tokens: required_count(payload, "total_draft_tokens")?,
+        num_spec_steps: Some(num_spec_steps),
+        acceptance_histogram: histogram(payload, num_spec_tokens)?,
+        num_spec_tokens,
+        completion_tokens: None,
+        per_step_accepted: None,
+        per_step_drafted: None,
+        recomputed: None,
+    };
+    record.mean_acceptance_length = record.derived_length();
+    Ok(record)
+}

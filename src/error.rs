@@ -1,0 +1,53 @@
+//! What ends the program, with the exit code that tells it.
+
+use std::process::ExitCode;
+
+use crate::config::ConfigError;
+use crate::demo::DemoError;
+use crate::logs::LogError;
+use crate::report::ReportError;
+use crate::serve::StartError;
+use crate::simulate::SimulateError;
+
+/// Exit code for a wrong flag or value; clap uses it too.
+const USAGE: u8 = 2;
+
+/// Exit code when streams were cut.
+pub const CUT: u8 = 3;
+
+/// Anything that ends a command early.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The log filter can't be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// Flags that don't go together.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The tap could not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The report failed.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// The simulated engine failed.
+    #[error(transparent)]
+    Simulate(#[from] SimulateError),
+    /// The demo failed.
+    #[error(transparent)]
+    Demo(#[from] DemoError),
+    /// The system's part failed.
+    #[error("{0}")]
+    System(#[from] std::io::Error),
+}
+
+impl Error {
+    /// The exit code.
+    pub fn code(&self) -> ExitCode {
+        match self {
+            Error::Log(_) | Error::Config(_) => USAGE.into(),
+            Error::Simulate(error) if error.is_usage() => USAGE.into(),
+            _ => ExitCode::FAILURE,
+        }
+    }
+}

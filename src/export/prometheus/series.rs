@@ -1,0 +1,108 @@
+//! Building blocks of a scrape: a series' name and HELP, its labels, and its samples.
+
+use prometheus::proto::{Bucket, Counter, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+
+/// Name and HELP of a series.
+#[derive(Debug)]
+pub(super) struct Series {
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+}
+
+/// The labels that every series here has.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Labels {
+    pub(super) backend: &'static str,
+    pub(super) model_name: String,
+    pub(super) tag: Option<String>,
+}
+
+/// The samples of one series.
+pub(super) struct Samples {
+    family: MetricFamily,
+    metrics: Vec<Metric>,
+}
+
+impl Samples {
+    pub(super) fn counter(series: &Series) -> Self {
+        Self::new(series, MetricType::COUNTER)
+    }
+
+    pub(super) fn histogram(series: &Series) -> Self {
+        Self::new(series, MetricType::HISTOGRAM)
+    }
+
+    fn new(series: &Series, kind: MetricType) -> Self {
+        let mut family = MetricFamily::default();
+        family.set_name(series.name.to_owned());
+        family.set_help(series.help.to_owned());
+        family.set_field_type(kind);
+        Self {
+            family,
+            metrics: Vec::new(),
+        }
+    }
+
+    /// Adds a counter's value.
+    pub(super) fn count(&mut self, labels: &Labels, more: &[(&str, &str)], value: u64) {
+        let mut counter = Counter::default();
+        counter.set_value(value as f64);
+        let mut metric = Metric::from_label(pairs(labels, more));
+        metric.set_counter(counter);
+        self.metrics.push(metric);
+    }
+
+    /// Adds a histogram: upper bounds with the number of values up to each, number and sum of all values.
+    pub(super) fn distribute(
+        &mut self,
+        labels: &Labels,
+        cumulative: impl Iterator<Item = (f64, u64)>,
+        count: u64,
+        sum: f64,
+    ) {
+        let mut histogram = Histogram::default();
+        histogram.set_bucket(
+            cumulative
+                .map(|(bound, below)| {
+                    let mut bucket = Bucket::default();
+                    bucket.set_upper_bound(bound);
+                    bucket.set_cumulative_count(below);
+                    bucket
+                })
+                .collect(),
+        );
+        histogram.set_sample_count(count);
+        histogram.set_sample_sum(sum);
+        let mut metric = Metric::from_label(pairs(labels, &[]));
+        metric.set_histogram(histogram);
+        self.metrics.push(metric);
+    }
+
+    pub(super) fn family(mut self) -> MetricFamily {
+        self.family.set_metric(self.metrics);
+        self.family
+    }
+}
+
+// Sorted by name, which is what readers of the text are used to.
+fn pairs(labels: &Labels, more: &[(&str, &str)]) -> Vec<LabelPair> {
+    let common = [
+        Some(("backend", labels.backend)),
+        Some(("model_name", labels.model_name.as_str())),
+        labels.tag.as_deref().map(|tag| ("tag", tag)),
+    ];
+    let mut all: Vec<(&str, &str)> = common
+        .into_iter()
+        .flatten()
+        .chain(more.iter().copied())
+        .collect();
+    all.sort_unstable();
+    all.into_iter()
+        .map(|(name, value)| {
+            let mut pair = LabelPair::default();
+            pair.set_name(name.to_owned());
+            pair.set_value(value.to_owned());
+            pair
+        })
+        .collect()
+}

@@ -1,0 +1,254 @@
+//! The summary: what a person or a tool asks for, in AIPerf's names, with `n` beside every figure.
+//!
+//! The top level is the `aiperf` view (complete exchanges with content, one sequence, one record), so that its figures
+//! equal AIPerf's on the same traffic; `sequences` is every valid record. Both come from a [`Snapshot`] only.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::query::{By, Query};
+use super::snapshot::{Filter, Snapshot, snapshot};
+use crate::observation::{Acceptance, Reason};
+use crate::record::AcceptanceHistogram;
+use crate::stats::{Group, Period, Statistics, steps_in};
+
+pub mod metrics;
+
+pub use metrics::{Metric, Metrics};
+
+/// Positions that `survival` names at most; drafts are far shorter.
+const MOST_POSITIONS: u32 = 256;
+
+/// The answer of `/api/v1/summary`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Which exchanges it is about.
+    pub scope: Scope,
+    /// Exchanges by what became of their acceptance numbers.
+    pub n: Counts,
+    /// (recorded + zero-step) / exchanges; null without exchanges.
+    pub record_share: Option<f64>,
+    /// Exchanges by reason, under what became of their numbers; absent where no reason was given.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub reasons: Reasons,
+    /// Figures of the `aiperf` view and of the traffic, by AIPerf's tags.
+    pub metrics: Metrics,
+    /// Steps by number of accepted drafts, `aiperf` view; no zero buckets.
+    pub pooled_spec_decode_acceptance_histogram: AcceptanceHistogram,
+    /// The `all` view: one record per sequence, whatever the outcome.
+    pub sequences: Sequences,
+    /// Share of steps that accepted at least position + 1 drafts, `aiperf` view.
+    pub survival: Vec<Survival>,
+    /// What the engine's own counters say: null while they are not read.
+    pub server: (),
+    /// Share of the engine's steps that the records hold: null while the engine's counters are not read.
+    pub coverage: (),
+    /// What a person should know about these figures.
+    pub findings: Vec<Finding>,
+    /// The same by what the query groups by; empty without `by`.
+    pub groups: Vec<GroupSummary>,
+}
+
+/// Exchanges by reason, under what became of their acceptance numbers.
+pub type Reasons = BTreeMap<Acceptance, BTreeMap<Reason, u64>>;
+
+/// Which exchanges a summary is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scope {
+    /// `all`: since the tap started.
+    pub window: String,
+    /// Name of the run; null: all.
+    pub run: Option<String>,
+    /// `from`: first start, `to`: last end of the exchanges counted; null without any.
+    #[serde(flatten)]
+    pub period: Period,
+    /// What was asked for.
+    pub filter: Filter,
+}
+
+/// Exchanges on observed routes with a 2xx status, by what became of their acceptance numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// All of them.
+    pub exchanges: u64,
+    /// With at least one valid record with steps.
+    pub recorded: u64,
+    /// With a valid payload, but speculation never ran.
+    pub zero_step: u64,
+    /// Without payload.
+    pub absent: u64,
+    /// With a payload that breaks an identity or can't be read.
+    pub malformed: u64,
+    /// With a payload that can't be told apart, or two for one sequence.
+    pub ambiguous: u64,
+    /// That could not be looked at.
+    pub unobserved: u64,
+}
+
+/// The `all` view.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sequences {
+    /// Figures by AIPerf's tags.
+    pub metrics: Metrics,
+    /// Steps by number of accepted drafts; no zero buckets.
+    pub pooled_spec_decode_acceptance_histogram: AcceptanceHistogram,
+}
+
+/// How many steps got past a position.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Survival {
+    /// Counted from 0.
+    pub position: u32,
+    /// Share of steps that accepted at least position + 1 drafts.
+    pub share: f64,
+    /// Steps it is a share of.
+    pub n: u64,
+}
+
+/// Something a person should know about the figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Short fixed name.
+    pub code: String,
+    /// How many records or exchanges it is about.
+    pub n: u64,
+    /// One sentence.
+    pub text: String,
+}
+
+/// One group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupSummary {
+    /// What its exchanges have in common; null where unknown.
+    pub key: BTreeMap<By, Option<String>>,
+    /// Exchanges by what became of their acceptance numbers.
+    pub n: Counts,
+    /// (recorded + zero-step) / exchanges.
+    pub record_share: Option<f64>,
+    /// Exchanges by reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub reasons: Reasons,
+    /// Figures of the `aiperf` view and of the traffic, by AIPerf's tags.
+    pub metrics: Metrics,
+    /// Steps by number of accepted drafts, `aiperf` view.
+    pub pooled_spec_decode_acceptance_histogram: AcceptanceHistogram,
+    /// The `all` view.
+    pub sequences: Sequences,
+}
+
+/// Summarises what the query asks for.
+pub fn summary(statistics: &Statistics, query: &Query) -> Summary {
+    of_snapshot(&snapshot(statistics, query), &query.by)
+}
+
+/// Summarises a snapshot, with groups by the given properties.
+pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
+    let mut whole = Group::default();
+    let mut parts: BTreeMap<BTreeMap<By, Option<String>>, Group> = BTreeMap::new();
+    for group in &snapshot.groups {
+        whole.merge(&group.figures);
+        if !by.is_empty() {
+            let key = by.iter().map(|&by| (by, by.value_of(&group.key))).collect();
+            parts.entry(key).or_default().merge(&group.figures);
+        }
+    }
+    let n = counts(&whole);
+    Summary {
+        scope: Scope {
+            window: "all".to_owned(),
+            run: None,
+            period: snapshot.period,
+            filter: snapshot.filter.clone(),
+        },
+        n,
+        record_share: n.record_share(),
+        metrics: metrics::of_group(&whole),
+        survival: survival(&whole.aiperf.pooled.histogram),
+        sequences: sequences(&whole),
+        server: (),
+        coverage: (),
+        findings: findings(&whole),
+        groups: parts
+            .into_iter()
+            .map(|(key, group)| group_summary(key, group))
+            .collect(),
+        pooled_spec_decode_acceptance_histogram: whole.aiperf.pooled.histogram,
+        reasons: whole.reasons,
+    }
+}
+
+impl Counts {
+    /// (recorded + zero-step) / exchanges; absent without exchanges.
+    pub fn record_share(&self) -> Option<f64> {
+        (self.exchanges > 0)
+            .then(|| self.recorded.saturating_add(self.zero_step) as f64 / self.exchanges as f64)
+    }
+}
+
+fn counts(group: &Group) -> Counts {
+    let of = |acceptance| group.exchanges.get(&acceptance).copied().unwrap_or(0);
+    Counts {
+        exchanges: group
+            .exchanges
+            .values()
+            .fold(0, |sum: u64, &count| sum.saturating_add(count)),
+        recorded: of(Acceptance::Recorded),
+        zero_step: of(Acceptance::ZeroStep),
+        absent: of(Acceptance::Absent),
+        malformed: of(Acceptance::Malformed),
+        ambiguous: of(Acceptance::Ambiguous),
+        unobserved: of(Acceptance::Unobserved),
+    }
+}
+
+fn sequences(group: &Group) -> Sequences {
+    Sequences {
+        metrics: metrics::of_view(&group.all),
+        pooled_spec_decode_acceptance_histogram: group.all.pooled.histogram.clone(),
+    }
+}
+
+fn group_summary(key: BTreeMap<By, Option<String>>, group: Group) -> GroupSummary {
+    let n = counts(&group);
+    GroupSummary {
+        key,
+        n,
+        record_share: n.record_share(),
+        metrics: metrics::of_group(&group),
+        sequences: sequences(&group),
+        pooled_spec_decode_acceptance_histogram: group.aiperf.pooled.histogram,
+        reasons: group.reasons,
+    }
+}
+
+fn survival(histogram: &AcceptanceHistogram) -> Vec<Survival> {
+    let n = steps_in(histogram, ..);
+    let deepest = histogram.keys().next_back().copied().unwrap_or(0);
+    (0..deepest.min(MOST_POSITIONS))
+        .map(|position| Survival {
+            position,
+            share: steps_in(histogram, position + 1..) as f64 / n as f64,
+            n,
+        })
+        .collect()
+}
+
+fn findings(group: &Group) -> Vec<Finding> {
+    let n = group.contradictions;
+    if n == 0 {
+        return Vec::new();
+    }
+    vec![Finding {
+        code: "mean_or_rate".to_owned(),
+        n,
+        text: format!(
+            "The engine sent a mean length or a rate that contradicts its own counts in {n} of {} records; \
+             the values of the counts are used.",
+            group.all.pooled.records
+        ),
+    }]
+}
+
+#[cfg(test)]
+mod tests;

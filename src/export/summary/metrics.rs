@@ -1,0 +1,229 @@
+//! Figures by AIPerf's tags: which there are, their units, and when one is left out.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::stats::{Distribution, Group, View};
+
+/// Figures by AIPerf's tag. A figure without a value is absent, never 0.
+pub type Metrics = BTreeMap<String, Metric>;
+
+/// One figure. Per-request figures have all members but `n`; run-level ones have `unit`, `avg` and `n` only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Unit of every value but `count` and `n`.
+    pub unit: String,
+    /// Mean; of a run-level figure its value.
+    pub avg: f64,
+    /// Smallest value.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub min: Option<f64>,
+    /// Largest value.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max: Option<f64>,
+    /// Population standard deviation.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub std: Option<f64>,
+    /// Percentiles.
+    #[serde(flatten)]
+    pub percentiles: Option<Percentiles>,
+    /// Sum of the values.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sum: Option<f64>,
+    /// Number of values.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub count: Option<u64>,
+    /// Whether the percentiles are exact; else they are off by at most 0.5 % of their value.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exact: Option<bool>,
+    /// Records that a run-level figure is made of.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub n: Option<u64>,
+}
+
+/// AIPerf's percentiles, by linear interpolation on rank q/100·(n − 1).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Percentiles {
+    pub p1: f64,
+    pub p5: f64,
+    pub p10: f64,
+    pub p25: f64,
+    pub p50: f64,
+    pub p75: f64,
+    pub p90: f64,
+    pub p95: f64,
+    pub p99: f64,
+}
+
+impl Metric {
+    /// A per-request figure; absent without values. `scale` turns a ratio into percent where AIPerf's tag does.
+    fn per_request(unit: &str, distribution: &Distribution, scale: f64) -> Option<Self> {
+        let statistic = distribution.statistic()?;
+        let [p1, p5, p10, p25, p50, p75, p90, p95, p99] =
+            statistic.percentiles.map(|value| value * scale);
+        Some(Self {
+            unit: unit.to_owned(),
+            avg: statistic.avg * scale,
+            min: Some(statistic.min * scale),
+            max: Some(statistic.max * scale),
+            std: Some(statistic.std * scale),
+            percentiles: Some(Percentiles {
+                p1,
+                p5,
+                p10,
+                p25,
+                p50,
+                p75,
+                p90,
+                p95,
+                p99,
+            }),
+            sum: Some(statistic.sum * scale),
+            count: Some(statistic.count),
+            exact: Some(statistic.exact),
+            n: None,
+        })
+    }
+
+    fn run_level(unit: &str, value: f64, n: u64) -> Self {
+        Self {
+            unit: unit.to_owned(),
+            avg: value,
+            min: None,
+            max: None,
+            std: None,
+            percentiles: None,
+            sum: None,
+            count: None,
+            exact: None,
+            n: Some(n),
+        }
+    }
+}
+
+/// The figures of the `aiperf` view and of the traffic.
+pub(super) fn of_group(group: &Group) -> Metrics {
+    let mut metrics = of_view(&group.aiperf);
+    let traffic = &group.traffic;
+    for (tag, unit, distribution) in [
+        ("time_to_first_token", "ms", &traffic.time_to_first_token),
+        ("inter_token_latency", "ms", &traffic.inter_token_latency),
+        ("inter_chunk_latency", "ms", &traffic.inter_chunk_latency),
+        ("request_latency", "ms", &traffic.request_latency),
+        (
+            "output_sequence_length",
+            "tokens",
+            &traffic.output_sequence_length,
+        ),
+        (
+            "input_sequence_length",
+            "tokens",
+            &traffic.input_sequence_length,
+        ),
+    ] {
+        put(
+            &mut metrics,
+            tag,
+            Metric::per_request(unit, distribution, 1.0),
+        );
+    }
+    metrics
+}
+
+/// The acceptance figures of one view.
+pub(super) fn of_view(view: &View) -> Metrics {
+    let mut metrics = Metrics::new();
+    for (tag, unit, distribution, scale) in [
+        (
+            "spec_decode_acceptance_length",
+            "ratio",
+            &view.acceptance_length,
+            1.0,
+        ),
+        (
+            "spec_decode_draft_acceptance_rate",
+            "%",
+            &view.draft_acceptance_rate,
+            100.0,
+        ),
+        (
+            "spec_decode_accepted_per_verified",
+            "ratio",
+            &view.accepted_per_verified,
+            1.0,
+        ),
+        ("spec_decode_steps", "count", &view.steps, 1.0),
+        (
+            "spec_decode_accepted_draft_tokens",
+            "tokens",
+            &view.accepted_draft_tokens,
+            1.0,
+        ),
+        (
+            "spec_decode_draft_tokens",
+            "tokens",
+            &view.draft_tokens,
+            1.0,
+        ),
+    ] {
+        put(
+            &mut metrics,
+            tag,
+            Metric::per_request(unit, distribution, scale),
+        );
+    }
+    put_run_level(&mut metrics, view);
+    metrics
+}
+
+fn put_run_level(metrics: &mut Metrics, view: &View) {
+    let pooled = &view.pooled;
+    let (n, n_steps) = (pooled.records, pooled.records_with_steps);
+    let with_n = |n: u64, unit: &str, value: Option<f64>| {
+        value
+            .filter(|_| n > 0)
+            .map(|value| Metric::run_level(unit, value, n))
+    };
+    put(
+        metrics,
+        "spec_decode_token_weighted_acceptance_length",
+        with_n(n_steps, "ratio", pooled.length()),
+    );
+    put(
+        metrics,
+        "spec_decode_overall_draft_acceptance_rate",
+        with_n(n, "%", pooled.rate().map(|rate| rate * 100.0)),
+    );
+    put(
+        metrics,
+        "total_spec_decode_steps",
+        with_n(n_steps, "count", Some(pooled.steps as f64)),
+    );
+    put(
+        metrics,
+        "total_accepted_draft_tokens",
+        with_n(n, "tokens", Some(pooled.accepted as f64)),
+    );
+    put(
+        metrics,
+        "total_draft_tokens",
+        with_n(n, "tokens", Some(pooled.drafted as f64)),
+    );
+    // Absent while it is 0, as AIPerf has it. Its n is all payloads, since records leave zero-step ones out.
+    if pooled.zero_step > 0 {
+        let payloads = n.saturating_add(pooled.zero_step);
+        put(
+            metrics,
+            "spec_decode_zero_step_requests",
+            with_n(payloads, "requests", Some(pooled.zero_step as f64)),
+        );
+    }
+}
+
+fn put(metrics: &mut Metrics, tag: &str, metric: Option<Metric>) {
+    if let Some(metric) = metric {
+        metrics.insert(tag.to_owned(), metric);
+    }
+}

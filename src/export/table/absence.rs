@@ -1,0 +1,117 @@
+//! Why there are no acceptance numbers, in one sentence.
+
+use std::collections::BTreeMap;
+
+use crate::export::summary::{Counts, Reasons};
+use crate::observation::{Acceptance, Reason};
+
+/// The sentence: how many exchanges there were, what became of their numbers, and what to do about the commonest reason.
+pub fn sentence(n: &Counts, reasons: &Reasons) -> String {
+    if n.exchanges == 0 {
+        return "No acceptance numbers: no inference request has been answered with success yet"
+            .into();
+    }
+    let mut parts = Vec::new();
+    for (acceptance, count) in [
+        (Acceptance::Recorded, n.recorded),
+        (Acceptance::ZeroStep, n.zero_step),
+        (Acceptance::Absent, n.absent),
+        (Acceptance::Malformed, n.malformed),
+        (Acceptance::Ambiguous, n.ambiguous),
+        (Acceptance::Unobserved, n.unobserved),
+    ] {
+        if count > 0 {
+            let why = reasons.get(&acceptance).map(names).unwrap_or_default();
+            parts.push(format!("{count} {}{why}", acceptance.as_str()));
+        }
+    }
+    let commonest = reasons
+        .values()
+        .flatten()
+        .max_by_key(|&(reason, count)| (*count, std::cmp::Reverse(*reason)))
+        .map(|(&reason, _)| reason);
+    let hint = match commonest {
+        Some(reason) => format!(": {}", advice(reason)),
+        // Valid numbers are there, but none that AIPerf would count.
+        None if n.recorded + n.zero_step > 0 => {
+            ": none is complete, has content and asks for one sequence; the view of all sequences has them"
+                .to_owned()
+        }
+        None => String::new(),
+    };
+    let exchanges = if n.exchanges == 1 {
+        "1 exchange".to_owned()
+    } else {
+        format!("{} exchanges", n.exchanges)
+    };
+    format!(
+        "No acceptance numbers: {exchanges}, {}{hint}",
+        parts.join(", ")
+    )
+}
+
+fn names(reasons: &BTreeMap<Reason, u64>) -> String {
+    let mut reasons: Vec<(&Reason, &u64)> = reasons.iter().collect();
+    reasons.sort_by_key(|&(reason, count)| (std::cmp::Reverse(count), reason));
+    match reasons.as_slice() {
+        [] => String::new(),
+        [(only, _)] => format!(" ({})", only.as_str()),
+        several => {
+            let list: Vec<String> = several
+                .iter()
+                .map(|(reason, count)| format!("{} {count}", reason.as_str()))
+                .collect();
+            format!(" ({})", list.join(", "))
+        }
+    }
+}
+
+fn advice(reason: Reason) -> &'static str {
+    match reason {
+        Reason::NGt1 => "vLLM sends none for n > 1; ask for one sequence",
+        Reason::MultiPrompt => {
+            "vLLM sends none for several prompts in one request; send one prompt"
+        }
+        Reason::StopString => "vLLM sends none when a stop string ended the text",
+        Reason::BeamSearch => "the engine sends none with beam search",
+        Reason::Aborted => "the engine aborted the requests",
+        Reason::Cancelled => "the clients went away before the numbers came",
+        Reason::Truncated => "the engine went away before the numbers came",
+        Reason::NoUsageEvent => {
+            "the streams ended without the usage event that carries them; let spectap ask for it (--inject auto)"
+        }
+        Reason::LevelOff => "start vLLM with --per-request-spec-decode-metrics summary",
+        Reason::NotDrafted => "the engine drafted nothing for these requests",
+        Reason::PrefillLeg => {
+            "these are the prefill legs of split requests; put spectap before the decode engine"
+        }
+        Reason::RouteWithoutPayload => {
+            "the engine sends none on these routes; use chat or completions"
+        }
+        Reason::InjectOff => {
+            "injection is off and the clients do not ask for usage; switch it on (--inject auto)"
+        }
+        Reason::InjectSkipped => {
+            "the requests could not be altered and do not ask for usage themselves"
+        }
+        Reason::ErrorEvent => "the streams carried an error",
+        Reason::Unknown => "the responses give no hint why",
+        Reason::Encoding => "the responses are compressed; let the clients accept identity",
+        Reason::NotJson => "the responses are no JSON",
+        Reason::EventTooLarge => "single events are too large to be looked at",
+        Reason::ObserverFailed => "the observer failed; the log says where",
+        Reason::AmbiguousSignature => {
+            "more than one engine's shape fits the payload; say which with --engine"
+        }
+        Reason::TwoPayloads => "the responses carry two payloads for one sequence",
+        Reason::IdentitySum
+        | Reason::IdentityWeighted
+        | Reason::IdentityPerStep
+        | Reason::AcceptedGtDrafted
+        | Reason::HistogramLength
+        | Reason::ZeroStepsWithDrafts
+        | Reason::BadNumber => {
+            "the engine's numbers contradict themselves; this is worth a report to the engine"
+        }
+    }
+}

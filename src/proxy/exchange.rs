@@ -1,0 +1,272 @@
+//! The life of a request, from the client's head to the server's answer. Read it from top to bottom.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::uri::PathAndQuery;
+use http::{Method, Request, Response, StatusCode, Uri, Version, request, response};
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+
+use super::body::RelayBody;
+use super::headers::{Field, end_to_end, only_chunked};
+use super::outlet::Outlet;
+use super::refusal::Refusal;
+use super::request_body::{Held, Hold, HoldBudget, RequestBody, hold};
+use super::upstream::{Lease, Pool};
+use crate::counters::TapCounters;
+use crate::tap::{self, Tap};
+
+/// A kept connection that fails later than this after the request was written did not fail for being stale.
+const STALE_WITHIN: Duration = Duration::from_secs(1);
+
+/// The body of what a client gets: relayed, or spectap's own words.
+pub(super) type Answer = Response<Either<RelayBody, Full<Bytes>>>;
+
+/// One listener's way to its server.
+pub struct Hop {
+    tap: Tap,
+    pool: Arc<Pool>,
+    held: HoldBudget,
+    counters: TapCounters,
+}
+
+/// A request ready to be sent, as often as it may be.
+struct Outgoing {
+    parts: request::Parts,
+    /// The whole body where it is held: what is sent, and what the client sent.
+    held: Option<HeldBody>,
+    /// The body where it is not; gone after the first try.
+    streamed: Option<RequestBody>,
+    repeatable: bool,
+    _hold: Hold,
+}
+
+struct HeldBody {
+    sent: Bytes,
+    original: Bytes,
+}
+
+impl Hop {
+    /// A hop to the pool's server, watched by `tap`.
+    pub fn new(tap: Tap, pool: Arc<Pool>, counters: TapCounters) -> Self {
+        Self { tap, pool, held: HoldBudget::default(), counters }
+    }
+
+    /// Serves one request.
+    pub(super) async fn exchange(&self, request: Request<Incoming>, outlet: Arc<Outlet>) -> Answer {
+        let (parts, incoming) = request.into_parts();
+        let mut exchange = self.tap.arrive(&parts, Instant::now());
+        match self.relay(parts, incoming, &mut exchange).await {
+            Ok((head, body, lease)) => self.answer(head, body, lease, exchange, outlet),
+            Err(refusal) => {
+                if refusal.is_upstream() {
+                    self.counters.upstream_errors.with_label_values(&[refusal.kind()]).inc();
+                    tracing::debug!(kind = refusal.kind(), %refusal, "no answer from upstream");
+                }
+                let response = refusal.response();
+                exchange.refused(response.status());
+                response.map(Either::Right)
+            }
+        }
+    }
+
+    async fn relay(
+        &self,
+        parts: request::Parts,
+        incoming: Incoming,
+        exchange: &mut tap::Exchange,
+    ) -> Result<(response::Parts, Incoming, Lease), Refusal> {
+        let client_is_http10 = parts.version == Version::HTTP_10;
+        let mut outgoing = self.outgoing(parts, incoming, exchange).await?;
+        let (mut response, mut lease) = self.send(&mut outgoing, exchange).await?;
+        if exchange.wants_replay(response.status()) {
+            // The engine refused what we altered: the client's own bytes decide.
+            let first = response.status();
+            drop((response, lease));
+            outgoing.restore();
+            let replayed = self.send(&mut outgoing, exchange).await;
+            exchange.replayed(first, replayed.as_ref().ok().map(|(response, _)| response.status()));
+            (response, lease) = replayed?;
+        }
+        let (mut head, body) = response.into_parts();
+        head.headers = response_headers(&head, client_is_http10);
+        Ok((head, body, lease))
+    }
+
+    /// The request as the server shall see it.
+    async fn outgoing(
+        &self,
+        mut parts: request::Parts,
+        incoming: Incoming,
+        exchange: &mut tap::Exchange,
+    ) -> Result<Outgoing, Refusal> {
+        check_target(&parts)?;
+        let chunked = match only_chunked(&parts.headers) {
+            Some(false) => return Err(Refusal::TransferCoding),
+            other => other == Some(true),
+        };
+        let wants_body = exchange.wants_body();
+        let authority = parts.uri.authority().cloned();
+        let mut headers = end_to_end(&parts.headers, |name, _| {
+            // A held body has been read whole, so that the expectation is already met.
+            let met = wants_body && name == header::EXPECT;
+            // A message with both is read by its transfer coding (RFC 9112 section 6.3).
+            let doubled = chunked && name == header::CONTENT_LENGTH;
+            if met || doubled { Field::Drop } else { Field::Keep }
+        });
+        if let Some(authority) = authority
+            && let Ok(host) = HeaderValue::from_str(authority.as_str())
+        {
+            headers.insert(header::HOST, host);
+        }
+        parts.uri = origin_form(&parts.uri)?;
+
+        let mut lot = self.held.open();
+        let (held, streamed) = if wants_body {
+            match hold(incoming, &mut lot).await.map_err(|_| Refusal::RequestBody)? {
+                Held::Whole(original) => {
+                    let sent = exchange.body_held(&original).unwrap_or_else(|| original.clone());
+                    if sent.len() != original.len() && headers.contains_key(header::CONTENT_LENGTH) {
+                        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(sent.len()));
+                    }
+                    (Some(HeldBody { sent, original }), None)
+                }
+                Held::Passes(body, because) => {
+                    exchange.body_passes(because.into());
+                    (None, Some(body))
+                }
+            }
+        } else {
+            (None, Some(RequestBody::streamed(incoming)))
+        };
+        parts.headers = headers;
+        let repeatable = exchange.is_repeatable() || parts.method.is_idempotent();
+        Ok(Outgoing { parts, held, streamed, repeatable, _hold: lot })
+    }
+
+    /// Sends the request, once more on a new connection when a kept one turned out closed.
+    async fn send(
+        &self,
+        outgoing: &mut Outgoing,
+        exchange: &mut tap::Exchange,
+    ) -> Result<(Response<Incoming>, Lease), Refusal> {
+        let mut lease = self.pool.lease().await?;
+        let mut request = outgoing.request();
+        loop {
+            exchange.connected(lease.connect_time());
+            let (written, reused) = (Instant::now(), lease.is_reused());
+            let failure = match lease.send(request).await {
+                Ok(response) => return Ok((response, lease)),
+                Err(failure) => failure,
+            };
+            let stale = reused && written.elapsed() <= STALE_WITHIN && !failure.error.is_parse();
+            request = match failure.unsent {
+                Some(request) if reused => request,
+                None if stale && outgoing.can_repeat() => outgoing.request(),
+                _ => return Err(self.refusal(&failure.error)),
+            };
+            self.counters.upstream_retries.inc();
+            lease = self.pool.lease_new().await?;
+        }
+    }
+
+    fn refusal(&self, error: &hyper::Error) -> Refusal {
+        let address = self.pool.address().to_string();
+        if error.is_parse() {
+            Refusal::NotHttp(address, error.to_string())
+        } else if error.is_user() {
+            Refusal::RequestBody
+        } else {
+            Refusal::Closed(address)
+        }
+    }
+
+    fn answer(
+        &self,
+        mut head: response::Parts,
+        body: Incoming,
+        lease: Lease,
+        mut exchange: tap::Exchange,
+        outlet: Arc<Outlet>,
+    ) -> Answer {
+        let filter = exchange.head(&head, lease.memory(), Instant::now());
+        if filter.is_some() {
+            // The one allowed change of framing: what must be taken out can't be counted before.
+            head.headers = end_to_end(&head.headers, |name, _| match name {
+                &header::CONTENT_LENGTH => Field::Drop,
+                _ => Field::Keep,
+            });
+        }
+        let bodiless = (head.status == StatusCode::NOT_MODIFIED)
+            .then(|| head.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok())
+            .flatten();
+        outlet.begin(exchange);
+        let body = RelayBody::new(body, outlet, filter, lease, bodiless);
+        Response::from_parts(head, Either::Left(body))
+    }
+}
+
+impl Outgoing {
+    /// The request to send. A streamed body can be sent once.
+    fn request(&mut self) -> Request<RequestBody> {
+        let chunked = self.parts.headers.contains_key(header::TRANSFER_ENCODING);
+        let body = match (&self.held, self.streamed.take()) {
+            (Some(held), _) => RequestBody::held(held.sent.clone(), chunked),
+            (None, Some(streamed)) => streamed,
+            (None, None) => RequestBody::held(Bytes::new(), false),
+        };
+        Request::from_parts(self.parts.clone(), body)
+    }
+
+    fn can_repeat(&self) -> bool {
+        self.repeatable && self.held.is_some()
+    }
+
+    /// Puts the client's own bytes back.
+    fn restore(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.sent = held.original.clone();
+            if self.parts.headers.contains_key(header::CONTENT_LENGTH) {
+                self.parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(held.sent.len()));
+            }
+        }
+    }
+}
+
+/// Host rules of RFC 9112 section 3.2, which hyper does not enforce, and the forms of a target.
+fn check_target(parts: &request::Parts) -> Result<(), Refusal> {
+    if parts.method == Method::CONNECT {
+        return Err(Refusal::Connect);
+    }
+    let hosts = parts.headers.get_all(header::HOST).iter().count();
+    let needed = parts.version != Version::HTTP_10;
+    if hosts > 1 || (needed && hosts == 0) {
+        return Err(Refusal::Host);
+    }
+    Ok(())
+}
+
+/// The target in origin form, its bytes untouched.
+fn origin_form(uri: &Uri) -> Result<Uri, Refusal> {
+    let path = uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+    let mut parts = http::uri::Parts::default();
+    parts.path_and_query = Some(path);
+    Uri::from_parts(parts).map_err(|_| Refusal::Target)
+}
+
+/// The response's end-to-end fields, framed for this hop.
+fn response_headers(head: &response::Parts, client_is_http10: bool) -> HeaderMap {
+    let chunked = head.headers.contains_key(header::TRANSFER_ENCODING);
+    end_to_end(&head.headers, |name, _| {
+        let drop = match *name {
+            // A 204 has no body, whatever it announces; a message with both framings is read by its coding.
+            header::CONTENT_LENGTH => chunked || head.status == StatusCode::NO_CONTENT,
+            header::TRANSFER_ENCODING => client_is_http10,
+            _ => false,
+        };
+        if drop { Field::Drop } else { Field::Keep }
+    })
+}

@@ -1,0 +1,129 @@
+//! Which header fields pass from one hop to the next.
+//!
+//! The outgoing map is built by filtered copy: `HeaderMap::remove` is a swap-remove and would reorder what is left.
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+/// Fields that belong to one connection (RFC 9110 section 7.6.1), whatever `Connection` lists.
+const HOP_BY_HOP: [HeaderName; 5] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::TE,
+    header::UPGRADE,
+];
+
+/// Fields that a `Connection` header may not take away: they change what the message means or where it goes.
+const NEVER_LISTED: [HeaderName; 6] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::CONTENT_TYPE,
+    header::CONTENT_ENCODING,
+    header::AUTHORIZATION,
+];
+
+/// What to do with one field besides the hop-by-hop rules.
+pub(super) enum Field {
+    /// Goes on as it is.
+    Keep,
+    /// Is left out.
+    Drop,
+}
+
+/// Copies the end-to-end fields in their order. `TE: trailers` is issued again, as trailers do pass;
+/// `Transfer-Encoding` stays where it stands, since hyper frames by it.
+pub(super) fn end_to_end(incoming: &HeaderMap, decide: impl Fn(&HeaderName, &HeaderValue) -> Field) -> HeaderMap {
+    let listed = listed_by_connection(incoming);
+    let mut outgoing = HeaderMap::with_capacity(incoming.keys_len());
+    for (name, value) in incoming {
+        let own_hop = HOP_BY_HOP.contains(name) || listed.contains(name);
+        let trailers = name == header::TE && lists(value, b"trailers");
+        if own_hop && !trailers {
+            continue;
+        }
+        match decide(name, value) {
+            Field::Keep if trailers => {
+                outgoing.append(header::TE, HeaderValue::from_static("trailers"));
+            }
+            Field::Keep => {
+                outgoing.append(name.clone(), value.clone());
+            }
+            Field::Drop => {}
+        }
+    }
+    outgoing
+}
+
+/// The names that `Connection` lists. Values are read as bytes: a value that is no text must not hurt anybody.
+fn listed_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+    let mut names = Vec::new();
+    for value in headers.get_all(header::CONNECTION) {
+        for token in value.as_bytes().split(|&byte| byte == b',') {
+            if let Ok(name) = HeaderName::from_bytes(token.trim_ascii())
+                && !NEVER_LISTED.contains(&name)
+            {
+                names.push(name);
+            }
+        }
+    }
+    names
+}
+
+fn lists(value: &HeaderValue, wanted: &[u8]) -> bool {
+    value.as_bytes().split(|&byte| byte == b',').any(|token| {
+        let name = token.split(|&byte| byte == b';').next().unwrap_or_default();
+        name.trim_ascii().eq_ignore_ascii_case(wanted)
+    })
+}
+
+/// Whether the message's `Transfer-Encoding` is exactly `chunked`, once; `None` without the field.
+pub(super) fn only_chunked(headers: &HeaderMap) -> Option<bool> {
+    let mut values = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let first = values.next()?;
+    Some(values.next().is_none() && first.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(fields: &[(&'static str, &'static [u8])]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, HeaderValue::from_bytes(value).unwrap());
+        }
+        headers
+    }
+
+    fn names(headers: &HeaderMap) -> Vec<&str> {
+        headers.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    #[test]
+    fn order_and_repeats_survive_the_removal_of_the_first_field() {
+        let incoming = map(&[("connection", b"x-hop"), ("b", b"1"), ("x-hop", b"2"), ("a", b"3"), ("b", b"4")]);
+        assert_eq!(names(&end_to_end(&incoming, |_, _| Field::Keep)), ["b", "b", "a"]);
+    }
+
+    #[test]
+    fn connection_can_not_take_away_fields_that_change_meaning() {
+        let incoming =
+            map(&[("host", b"h"), ("content-length", b"1"), ("connection", b"host, content-length, authorization")]);
+        assert_eq!(names(&end_to_end(&incoming, |_, _| Field::Keep)), ["host", "content-length"]);
+    }
+
+    #[test]
+    fn a_connection_value_that_is_no_text_is_harmless() {
+        let incoming = map(&[("connection", b"\xff\xfe, close"), ("a", b"1")]);
+        assert_eq!(names(&end_to_end(&incoming, |_, _| Field::Keep)), ["a"]);
+    }
+
+    #[test]
+    fn te_passes_as_trailers_only() {
+        let incoming = map(&[("te", b"gzip, trailers;q=1"), ("connection", b"te")]);
+        let outgoing = end_to_end(&incoming, |_, _| Field::Keep);
+        assert_eq!(outgoing["te"], "trailers");
+        assert!(end_to_end(&map(&[("te", b"gzip")]), |_, _| Field::Keep).is_empty());
+    }
+}

@@ -1,0 +1,115 @@
+//! The data port: accepts clients, speaks HTTP/1.1 with them, and stops in order.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use super::exchange::Hop;
+use super::outlet::{MarkedSocket, Outlet};
+
+/// Most header fields of one message. hyper's own limit is 100; a real vLLM takes 2,000.
+pub(super) const MOST_HEADERS: usize = 2048;
+
+/// Largest head, and largest write buffer, of one connection in bytes.
+pub(super) const LARGEST_HEAD: usize = 1 << 20;
+
+/// How long a client may take for a request's head. It also closes idle client connections.
+const HEAD_LIMIT: Duration = Duration::from_secs(30);
+
+/// Pause after an accept that failed for want of file descriptors, so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Idle time after which the system probes whether a peer is still there.
+const PROBE_AFTER: Duration = Duration::from_secs(60);
+
+/// How serving ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// Every stream came to its end.
+    Drained,
+    /// Streams were cut when the grace was over.
+    Cut,
+}
+
+/// Serves clients until `stop` is cancelled, then lets running exchanges finish for at most `grace`. `cut` ends
+/// everything at once.
+pub async fn serve(
+    listener: TcpListener,
+    hop: Arc<Hop>,
+    stop: CancellationToken,
+    cut: CancellationToken,
+    grace: Duration,
+) -> Stopped {
+    let connections = GracefulShutdown::new();
+    let mut server = http1::Builder::new();
+    server
+        .preserve_header_case(true)
+        .auto_date_header(false)
+        .half_close(false)
+        .max_headers(MOST_HEADERS)
+        .max_buf_size(LARGEST_HEAD)
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_LIMIT);
+    let abort = CancellationToken::new();
+    loop {
+        let stream = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    rest_after(&error).await;
+                    continue;
+                }
+            },
+        };
+        prepare_socket(&stream);
+        let outlet = Arc::new(Outlet::default());
+        let socket = MarkedSocket::new(TokioIo::new(stream), Arc::clone(&outlet));
+        let hop = Arc::clone(&hop);
+        let service = service_fn(move |request| {
+            let (hop, outlet) = (Arc::clone(&hop), Arc::clone(&outlet));
+            async move { Ok::<_, Infallible>(hop.exchange(request, outlet).await) }
+        });
+        let connection = connections.watch(server.serve_connection(socket, service));
+        let abort = abort.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                // Its error is the client's own doing, or the cut that the client was meant to see.
+                _ = connection => {}
+                () = abort.cancelled() => {}
+            }
+        });
+    }
+    drop(listener);
+    let stopped = tokio::select! {
+        () = connections.shutdown() => Stopped::Drained,
+        () = tokio::time::sleep(grace) => Stopped::Cut,
+        () = cut.cancelled() => Stopped::Cut,
+    };
+    abort.cancel();
+    stopped
+}
+
+async fn rest_after(error: &io::Error) {
+    let client_left = matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset);
+    if !client_left {
+        tracing::warn!(%error, "can not accept a connection");
+        tokio::time::sleep(ACCEPT_PAUSE).await;
+    }
+}
+
+/// Small writes leave at once, and a peer that vanished without a word is noticed. A socket that refuses either works
+/// all the same.
+pub(super) fn prepare_socket(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let keepalive = socket2::TcpKeepalive::new().with_time(PROBE_AFTER);
+    let _ = socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive);
+}

@@ -1,0 +1,84 @@
+//! Answers that spectap gives itself, when the server behind it can't: always told apart from relayed ones by the header
+//! `x-spectap-error`, with a JSON body in the shape that OpenAI clients understand.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::Full;
+
+/// The header that only spectap's own errors carry.
+pub(super) const ERROR_HEADER: &str = "x-spectap-error";
+
+/// Why a request gets no answer from upstream. The kind is also a metric's label.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("HTTP/1.1 requests need exactly one Host header")]
+    Host,
+    #[error("CONNECT is not served here: this is a reverse proxy in front of one server")]
+    Connect,
+    #[error("only the transfer coding 'chunked' is served here")]
+    TransferCoding,
+    #[error("the request target can not be passed on: it must be a path, an absolute URL, or '*' with OPTIONS")]
+    Target,
+    #[error("the request's body ended before it was complete")]
+    RequestBody,
+    #[error("no server answers at {0}: is it running?")]
+    ConnectRefused(String),
+    #[error("{0} did not accept a connection in time")]
+    ConnectTimeout(String),
+    #[error("can not connect to {0}: {1}")]
+    ConnectFailed(String, String),
+    #[error("{0} closed the connection before it answered")]
+    Closed(String),
+    #[error("the answer of {0} is not HTTP/1.1: {1}")]
+    NotHttp(String, String),
+}
+
+impl Refusal {
+    /// The closed list of kinds: value of the header and of the label `kind`.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Refusal::Host => "bad-host",
+            Refusal::Connect => "connect-method",
+            Refusal::TransferCoding => "transfer-coding",
+            Refusal::Target => "bad-target",
+            Refusal::RequestBody => "request-body",
+            Refusal::ConnectRefused(_) => "connect-refused",
+            Refusal::ConnectTimeout(_) => "connect-timeout",
+            Refusal::ConnectFailed(..) => "connect-failed",
+            Refusal::Closed(_) => "closed-early",
+            Refusal::NotHttp(..) => "not-http",
+        }
+    }
+
+    /// Whether the server's side is at fault, so that it counts as an upstream error.
+    pub(super) fn is_upstream(&self) -> bool {
+        self.status().is_server_error() && *self != Refusal::TransferCoding
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Refusal::Host | Refusal::Target | Refusal::RequestBody => StatusCode::BAD_REQUEST,
+            Refusal::Connect => StatusCode::METHOD_NOT_ALLOWED,
+            Refusal::TransferCoding => StatusCode::NOT_IMPLEMENTED,
+            Refusal::ConnectTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
+            _ => StatusCode::BAD_GATEWAY,
+        }
+    }
+
+    /// The answer; it closes the connection when the request's body may not have been read.
+    pub(super) fn response(&self) -> Response<Full<Bytes>> {
+        let status = self.status();
+        let body = serde_json::json!({"error": {
+            "message": format!("spectap: {self}"), "type": "spectap_error", "param": null, "code": status.as_u16(),
+        }});
+        let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ERROR_HEADER, HeaderValue::from_static(self.kind()));
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+        }
+        response
+    }
+}

@@ -1,0 +1,166 @@
+//! Gets a snapshot from a running tap, with a deadline and in bounded memory.
+
+use std::error::Error;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{StatusCode, Uri};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper_util::client::legacy::{self, Client};
+use hyper_util::rt::TokioExecutor;
+use serde::Deserialize;
+
+use crate::export::snapshot::{Snapshot, VERSION};
+
+/// How long the whole answer may take.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Largest snapshot that is read: all exact values of a full tap take about half of it.
+const LARGEST_SNAPSHOT: usize = 512 << 20;
+
+const PATH: &str = "/api/v1/snapshot";
+
+/// Why the snapshot could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The address is no plain `http://HOST:PORT`.
+    #[error(
+        "--from {from}: not an address of a tap; should be http://HOST:PORT, such as http://127.0.0.1:8091"
+    )]
+    Address {
+        /// What was given.
+        from: String,
+    },
+    /// No connection.
+    #[error(
+        "can't reach {from}: {reason}; is `spectap serve` running, and is this its admin address?"
+    )]
+    Connect {
+        /// Where.
+        from: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// A connection, but no whole answer.
+    #[error(
+        "no proper answer from {from}: {reason}; is this the admin address of `spectap serve`?"
+    )]
+    Answer {
+        /// Where.
+        from: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// No answer in time.
+    #[error("no answer from {from} within {} s; is this the admin address of `spectap serve`?", DEADLINE.as_secs())]
+    Deadline {
+        /// Where.
+        from: String,
+    },
+    /// Another status than 200.
+    #[error("{from}{PATH} answers {status}; is this the admin address of `spectap serve`?")]
+    Status {
+        /// Where.
+        from: String,
+        /// The status.
+        status: StatusCode,
+    },
+    /// The answer is no snapshot.
+    #[error("{from}{PATH} is no snapshot: {reason}; is this the admin address of `spectap serve`?")]
+    NoSnapshot {
+        /// Where.
+        from: String,
+        /// What the JSON reader said.
+        reason: String,
+    },
+    /// A snapshot of another version.
+    #[error(
+        "{from} sends snapshots of version {version}, this spectap reads version {VERSION}; use the same version on both sides"
+    )]
+    Version {
+        /// Where.
+        from: String,
+        /// Its version.
+        version: u64,
+    },
+}
+
+/// Gets the snapshot of the tap whose admin port is at `from`.
+pub(super) async fn snapshot(from: &str) -> Result<Snapshot, FetchError> {
+    let from = from.trim_end_matches('/');
+    let uri = address(from)?;
+    let body = tokio::time::timeout(DEADLINE, get(from, uri))
+        .await
+        .map_err(|_| FetchError::Deadline { from: from.into() })??;
+    read(from, &body)
+}
+
+fn address(from: &str) -> Result<Uri, FetchError> {
+    let wrong = || FetchError::Address { from: from.into() };
+    let base: Uri = from.parse().map_err(|_| wrong())?;
+    let plain = base.scheme_str() == Some("http") && base.path() == "/" && base.query().is_none();
+    if !plain {
+        return Err(wrong());
+    }
+    format!("{from}{PATH}").parse().map_err(|_| wrong())
+}
+
+async fn get(from: &str, uri: Uri) -> Result<Bytes, FetchError> {
+    let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
+    let response = client
+        .get(uri)
+        .await
+        .map_err(|error| unreached(from, &error))?;
+    let status = response.status();
+    if status != StatusCode::OK {
+        return Err(FetchError::Status {
+            from: from.into(),
+            status,
+        });
+    }
+    let body = Limited::new(response.into_body(), LARGEST_SNAPSHOT)
+        .collect()
+        .await
+        .map_err(|error| FetchError::Answer {
+            from: from.into(),
+            reason: innermost(error.as_ref()),
+        })?;
+    Ok(body.to_bytes())
+}
+
+fn unreached(from: &str, error: &legacy::Error) -> FetchError {
+    let (from, reason) = (from.to_owned(), innermost(error));
+    if error.is_connect() {
+        FetchError::Connect { from, reason }
+    } else {
+        FetchError::Answer { from, reason }
+    }
+}
+
+// The outer errors only say "client error"; the one at the bottom says what happened.
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+fn read(from: &str, body: &[u8]) -> Result<Snapshot, FetchError> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u64,
+    }
+    let no_snapshot = |error: serde_json::Error| FetchError::NoSnapshot {
+        from: from.into(),
+        reason: error.to_string(),
+    };
+    let Versioned { version } = serde_json::from_slice(body).map_err(no_snapshot)?;
+    if version != u64::from(VERSION) {
+        return Err(FetchError::Version {
+            from: from.into(),
+            version,
+        });
+    }
+    serde_json::from_slice(body).map_err(no_snapshot)
+}

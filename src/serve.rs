@@ -1,0 +1,175 @@
+//! A serving instance: binds its ports, puts the parts together, and stops in order.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use prometheus::Registry;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::admin::{self, Access, AdminState, Readiness};
+use crate::config::Config;
+use crate::counters::TapCounters;
+use crate::export;
+use crate::logs;
+use crate::observation::{Observation, ObservationSink};
+use crate::proxy::{self, Hop, Pool, Stopped};
+use crate::stats::Statistics;
+use crate::store::ObservationRing;
+use crate::switch::InjectSwitch;
+use crate::tap::{Tap, TapSettings};
+
+/// Why an instance could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A port can't be bound.
+    #[error("can not listen on {address} ({flag}): {source}; choose another with {flag}")]
+    Bind {
+        /// The flag that names the address.
+        flag: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A metric could not be registered: a fault of spectap itself.
+    #[error("the metrics could not be set up: {0}")]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// A running instance.
+pub struct Instance {
+    addresses: Vec<SocketAddr>,
+    admin_address: SocketAddr,
+    statistics: Arc<Statistics>,
+    readiness: Arc<Readiness>,
+    config: Config,
+    lanes: JoinSet<Stopped>,
+    admin: JoinSet<()>,
+    stop: CancellationToken,
+    cut: CancellationToken,
+    stop_admin: CancellationToken,
+}
+
+/// Everything that an observation goes to.
+struct Sinks {
+    statistics: Arc<Statistics>,
+    ring: Arc<ObservationRing>,
+}
+
+impl ObservationSink for Sinks {
+    fn record(&self, observation: Arc<Observation>) {
+        logs::exchange(&observation);
+        self.statistics.record(Arc::clone(&observation));
+        self.ring.record(observation);
+    }
+}
+
+impl Instance {
+    /// Binds every port, then starts to serve.
+    ///
+    /// # Errors
+    ///
+    /// When a port can't be bound; nothing serves then.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        let mut listeners = Vec::new();
+        for (index, (address, upstream)) in config.lanes.iter().enumerate() {
+            let flag = if index == 0 { "--listen" } else { "--lane" };
+            listeners.push((bind(flag, *address).await?, upstream.clone()));
+        }
+        let admin_listener = bind("--admin-listen", config.admin_listen).await?;
+
+        let registry = Registry::new();
+        let counters = TapCounters::register(&registry)?;
+        let statistics = Arc::new(Statistics::new());
+        export::prometheus::register(&registry, Arc::clone(&statistics), export::prometheus::BuildInfo::of_crate())?;
+        let ring = Arc::new(ObservationRing::default());
+        let inject = InjectSwitch::new(config.inject);
+        let sinks = Arc::new(Sinks { statistics: Arc::clone(&statistics), ring: Arc::clone(&ring) });
+
+        let (stop, cut, stop_admin) = Default::default();
+        let mut lanes = JoinSet::new();
+        let mut addresses = Vec::new();
+        for (listener, upstream) in listeners {
+            let address = local_address(&listener, config.lanes[addresses.len()].0);
+            addresses.push(address);
+            let settings = TapSettings {
+                lane: address.to_string(),
+                engine: config.engine,
+                inject: inject.clone(),
+                expose_usage: config.expose_usage,
+            };
+            let tap = Tap::new(settings, counters.clone(), Arc::clone(&sinks) as Arc<dyn ObservationSink>);
+            let hop = Arc::new(Hop::new(tap, Pool::new(upstream, &counters), counters.clone()));
+            let (stop, cut) = (CancellationToken::clone(&stop), CancellationToken::clone(&cut));
+            lanes.spawn(proxy::serve(listener, hop, stop, cut, config.grace));
+        }
+
+        let upstream = config.ready_needs_upstream.then(|| config.lanes[0].1.to_string());
+        let readiness = Arc::new(Readiness::new(upstream));
+        let admin_address = local_address(&admin_listener, config.admin_listen);
+        let state = AdminState {
+            registry,
+            statistics: Arc::clone(&statistics),
+            ring,
+            inject,
+            readiness: Arc::clone(&readiness),
+            access: Arc::new(Access::new(admin_address, config.admin_token.clone(), config.protect_metrics)),
+        };
+        let mut admin = JoinSet::new();
+        let stopped = CancellationToken::clone(&stop_admin);
+        admin.spawn(admin::serve(admin_listener, admin::router(state), stopped.cancelled_owned()));
+        Ok(Self { addresses, admin_address, statistics, readiness, config, lanes, admin, stop, cut, stop_admin })
+    }
+
+    /// Where clients connect, one address per lane.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Where spectap's own endpoints are.
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin_address
+    }
+
+    /// The numbers so far.
+    pub fn statistics(&self) -> &Arc<Statistics> {
+        &self.statistics
+    }
+
+    /// Ends everything at once while [`Instance::stop`] is waiting.
+    pub fn cut(&self) -> CancellationToken {
+        self.cut.clone()
+    }
+
+    /// Stops in order: not ready at once, new connections for the drain delay, running exchanges for the grace, and
+    /// the admin port last, so that the numbers of the last exchange can be read.
+    pub async fn stop(mut self) -> Stopped {
+        self.readiness.start_draining();
+        tokio::select! {
+            () = tokio::time::sleep(self.config.drain_delay) => {}
+            () = self.cut.cancelled() => {}
+        }
+        self.stop.cancel();
+        let mut stopped = Stopped::Drained;
+        while let Some(lane) = self.lanes.join_next().await {
+            if lane.ok() != Some(Stopped::Drained) {
+                stopped = Stopped::Cut;
+            }
+        }
+        self.stop_admin.cancel();
+        while self.admin.join_next().await.is_some() {}
+        stopped
+    }
+}
+
+async fn bind(flag: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).await.map_err(|source| StartError::Bind { flag, address, source })
+}
+
+/// The bound address, with the port that the system chose for 0.
+fn local_address(listener: &TcpListener, asked: SocketAddr) -> SocketAddr {
+    listener.local_addr().unwrap_or(asked)
+}

@@ -1,0 +1,259 @@
+//! The strip: takes out of a stream exactly what the injection caused, and puts back what its presence moved.
+//!
+//! The engine sends one more event, with `usage` and no choices, before `[DONE]`. vLLM then writes
+//! `system_fingerprint` on that event instead of the finish event; llama.cpp does the same with `timings`. So the finish
+//! event waits for its successor (the same engine step writes both) and gets back what moved.
+//!
+//! This is not the observer: it changes what the client gets. What it can't read, and all that it holds when something
+//! is wrong, goes out as it came.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bytes::Bytes;
+
+use super::event::{Finish, Kind, classify, may_be_caused};
+use super::learned::Fingerprint;
+use super::sse::{LARGEST_EVENT, Splitter};
+
+/// What happened in a stripped stream that others must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Incident {
+    /// An event was taken out.
+    Stripped,
+    /// The stream carries usage that nobody asked for: it passes whole.
+    SentUnasked,
+    /// The stream could not be stripped, and why.
+    Skipped(&'static str),
+}
+
+/// How a stream is stripped.
+#[derive(Clone, Debug)]
+pub(super) enum Restore {
+    /// One sequence: the finish event waits for the value.
+    FromSuccessor,
+    /// Several sequences, each with a finish event: the value is known beforehand.
+    Known(Fingerprint),
+}
+
+/// The filter of one stream.
+pub struct Filter {
+    splitter: Splitter,
+    restore: Restore,
+    report: Box<dyn FnMut(Incident) + Send>,
+    out: VecDeque<Bytes>,
+    /// Bytes of the unfinished block that are not out yet.
+    pending: Vec<Bytes>,
+    /// Some bytes of the unfinished block are out already.
+    partly_out: bool,
+    /// The finish event and the comments behind it.
+    held: Option<HeldFinish>,
+    /// A data event was seen.
+    begun: bool,
+    /// The block taken out ended in a lone CR: an LF that follows belongs to it.
+    swallow_line_feed: bool,
+    /// Everything goes on as it comes.
+    passing: bool,
+}
+
+struct HeldFinish {
+    event: Vec<Bytes>,
+    finish: Finish,
+    followers: Vec<Bytes>,
+}
+
+impl Filter {
+    pub(super) fn new(restore: Restore, report: Box<dyn FnMut(Incident) + Send>) -> Self {
+        Self {
+            splitter: Splitter::default(),
+            restore,
+            report,
+            out: VecDeque::new(),
+            pending: Vec::new(),
+            partly_out: false,
+            held: None,
+            begun: false,
+            swallow_line_feed: false,
+            passing: false,
+        }
+    }
+
+    /// Takes bytes of the engine; what may go on comes out of [`Filter::next`].
+    pub fn push(&mut self, chunk: Bytes) {
+        if self.passing {
+            self.out.push_back(chunk);
+            return;
+        }
+        if chunk.is_empty() {
+            return;
+        }
+        let mut start = usize::from(std::mem::take(&mut self.swallow_line_feed) && chunk[0] == b'\n');
+        let mut blocks = Vec::new();
+        let mut begun = self.begun;
+        let read = catch_unwind(AssertUnwindSafe(|| {
+            self.splitter.feed(&chunk, |block| {
+                let kind = classify(&block, !begun);
+                begun |= !matches!(kind, Kind::NoData);
+                blocks.push((block.end, kind));
+            });
+        }));
+        if read.is_err() {
+            (self.report)(Incident::Skipped("filter_failed"));
+            self.pending.push(chunk.slice(start..));
+            self.end();
+            return;
+        }
+        self.begun = begun;
+        for (end, kind) in blocks {
+            let piece = chunk.slice(start.min(end)..end);
+            start = end;
+            if self.passing {
+                self.out.push_back(piece);
+            } else {
+                self.pending.push(piece);
+                self.block(kind);
+            }
+        }
+        let rest = chunk.slice(start..);
+        if self.passing {
+            self.emit([rest]);
+        } else if !rest.is_empty() {
+            self.pending.push(rest);
+            self.unfinished();
+        }
+    }
+
+    /// The next bytes for the client.
+    #[expect(clippy::should_implement_trait, reason = "more may come after a None")]
+    pub fn next(&mut self) -> Option<Bytes> {
+        self.out.pop_front()
+    }
+
+    /// The stream is over, or breaks off: what is held goes out as it came.
+    pub fn end(&mut self) {
+        self.release_held();
+        let pending = std::mem::take(&mut self.pending);
+        self.emit(pending);
+        self.passing = true;
+    }
+
+    fn emit(&mut self, pieces: impl IntoIterator<Item = Bytes>) {
+        self.out.extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
+    }
+
+    fn release_held(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.emit(held.event);
+            self.emit(held.followers);
+        }
+    }
+
+    /// A block is complete; its unsent bytes are `pending`.
+    fn block(&mut self, kind: Kind) {
+        let pieces = std::mem::take(&mut self.pending);
+        let partly_out = std::mem::take(&mut self.partly_out);
+        match kind {
+            Kind::NoData => match &mut self.held {
+                Some(held) => {
+                    held.followers.extend(pieces);
+                    self.bound_held();
+                }
+                None => self.emit(pieces),
+            },
+            Kind::Other => {
+                self.release_held();
+                self.emit(pieces);
+            }
+            Kind::FirstWithUsage => {
+                (self.report)(Incident::SentUnasked);
+                self.release_held();
+                self.emit(pieces);
+                self.passing = true;
+            }
+            Kind::Finish(finish) => {
+                self.release_held();
+                self.finish_event(pieces, finish);
+            }
+            Kind::Caused { .. } if partly_out => {
+                (self.report)(Incident::Skipped("event_sent"));
+                self.release_held();
+                self.emit(pieces);
+            }
+            Kind::Caused { moved, comments } => {
+                if let Some(held) = self.held.take() {
+                    self.emit(held.finish.restore(held.event, &moved));
+                    self.emit(held.followers);
+                } else if let Restore::Known(known) = &self.restore
+                    && moved.fingerprint.as_ref().is_some_and(|sent| !known.is_written(sent))
+                {
+                    (self.report)(Incident::Skipped("fingerprint_changed"));
+                }
+                self.swallow_line_feed = pieces.last().is_some_and(|piece| piece.last() == Some(&b'\r'));
+                self.emit([comments]);
+                (self.report)(Incident::Stripped);
+            }
+        }
+    }
+
+    fn finish_event(&mut self, pieces: Vec<Bytes>, finish: Finish) {
+        match &self.restore {
+            Restore::FromSuccessor if finish.may_get_back() => {
+                self.held = Some(HeldFinish { event: pieces, finish, followers: Vec::new() });
+                self.bound_held();
+            }
+            Restore::Known(Fingerprint::Value(value)) => {
+                let restored = finish.restore_fingerprint(pieces, value);
+                self.emit(restored);
+            }
+            _ => self.emit(pieces),
+        }
+    }
+
+    /// More of a block came, not yet its end: what can't be the caused event any more goes on at once.
+    fn unfinished(&mut self) {
+        let length: usize = self.pending.iter().map(Bytes::len).sum();
+        if self.splitter.is_skipping() || length > LARGEST_EVENT {
+            self.release_held();
+            let pending = std::mem::take(&mut self.pending);
+            self.emit(pending);
+            self.partly_out = true;
+        } else if self.held.is_none() && (self.partly_out || !may_be_caused(self.splitter.pending())) {
+            let kept = split_closing_run(&mut self.pending);
+            let pending = std::mem::replace(&mut self.pending, kept);
+            self.emit(pending);
+            self.partly_out = true;
+        }
+    }
+
+    /// What is held never grows beyond the largest event.
+    fn bound_held(&mut self) {
+        let Some(held) = &self.held else { return };
+        let length: usize = held.event.iter().chain(&held.followers).map(Bytes::len).sum();
+        if length > LARGEST_EVENT {
+            (self.report)(Incident::Skipped("too_large"));
+            self.release_held();
+        }
+    }
+}
+
+/// Splits off the trailing brackets and white space: the root's closing brace is among them, and a member may have to
+/// be put before it.
+fn split_closing_run(pieces: &mut Vec<Bytes>) -> Vec<Bytes> {
+    let mut run = Vec::new();
+    while let Some(mut piece) = pieces.pop() {
+        let in_run = |byte: &u8| matches!(byte, b'}' | b']') || byte.is_ascii_whitespace();
+        let split = piece.iter().rposition(|byte| !in_run(byte)).map_or(0, |last| last + 1);
+        let tail = piece.split_off(split);
+        run.push(tail);
+        if !piece.is_empty() {
+            pieces.push(piece);
+            break;
+        }
+    }
+    run.reverse();
+    run.retain(|piece| !piece.is_empty());
+    run
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! The pruned copy that a reducer writes, bounded.
+
+use serde_json::Value;
+
+use super::Unreadable;
+
+/// Largest pruned copy, in bytes.
+pub const LARGEST_COPY: usize = 1 << 20;
+
+#[derive(Debug, Default)]
+pub(super) struct PrunedCopy {
+    bytes: Vec<u8>,
+    is_full: bool,
+}
+
+impl PrunedCopy {
+    /// Adds bytes; nothing more once the bound is reached.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if self.bytes.len() + bytes.len() > LARGEST_COPY {
+            self.is_full = true;
+            self.bytes = Vec::new();
+        }
+        if !self.is_full {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// Whether the bound was reached: what is left is worth nothing.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn parse(&self) -> Result<Value, Unreadable> {
+        if self.bytes.is_empty() {
+            return Ok(Value::Null);
+        }
+        // A foreign or cut character in a name must not cost the numbers.
+        serde_json::from_str(&String::from_utf8_lossy(&self.bytes))
+            .map_err(|_| Unreadable::BadValue)
+    }
+}

@@ -1,0 +1,140 @@
+//! Decides by a byte search whether an event must be parsed, or is one more piece of content.
+//!
+//! Most events of a stream carry a few tokens and nothing else. One pass over the bytes finds the member names that
+//! matter and looks at what follows each; escaped quotes never match, so that text which imitates a payload costs
+//! at most a parse. When in doubt, the answer is to parse.
+
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+/// What a pattern asks of the value behind it.
+#[derive(Clone, Copy, PartialEq)]
+enum Rule {
+    /// Parse whatever follows.
+    Always,
+    /// Parse unless null follows.
+    UnlessNull,
+    /// Parse if this byte begins the value.
+    If(u8),
+    /// Parse if the container that follows is empty.
+    IfEmpty,
+    /// Text if it is a string that is not empty; parse if it is empty or null.
+    Text,
+    /// Text if it is a string that is not empty, else nothing.
+    OtherText,
+    /// Text if it is a list that is not empty, on a route that has nothing else.
+    Tokens,
+    /// Marks an event that has content in a place that we know.
+    Carrier,
+    /// A delta: tokens beside it are not its text. Parse if it is empty.
+    Delta,
+}
+
+const PATTERNS: &[(&str, Rule)] = &[
+    ("\"usage\"", Rule::If(b'{')),
+    ("\"metrics\"", Rule::If(b'{')),
+    ("\"finish_reason\"", Rule::If(b'"')),
+    ("\"error\"", Rule::UnlessNull),
+    // An opener says who speaks and, on some engines, nothing else.
+    ("\"role\"", Rule::If(b'"')),
+    ("\"speculative_decoding\"", Rule::Always),
+    ("\"sglext\"", Rule::Always),
+    ("\"draft_n\"", Rule::Always),
+    ("\"spec_verify_ct\"", Rule::Always),
+    // Events of the Responses route repeat the whole text under the names of its parts.
+    ("\"response.", Rule::Always),
+    // An escape that may stand for a Latin letter: a member name may hide in it.
+    ("\\u00", Rule::Always),
+    ("\"choices\"", Rule::IfEmpty),
+    ("\"delta\"", Rule::Delta),
+    ("\"content\"", Rule::Text),
+    ("\"text\"", Rule::Text),
+    ("\"reasoning\"", Rule::OtherText),
+    ("\"reasoning_content\"", Rule::OtherText),
+    ("\"token_ids\"", Rule::Tokens),
+    ("\"content_block_delta\"", Rule::Carrier),
+];
+
+static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostFirst)
+        .build(PATTERNS.iter().map(|(pattern, _)| pattern))
+        .ok()
+});
+
+/// Whether the data of an event must be parsed; if not, it is content and nothing else.
+pub fn must_parse(data: &[u8]) -> bool {
+    let Some(search) = &*SEARCH else {
+        return true;
+    };
+    let (mut has_text, mut has_tokens, mut has_delta, mut has_carrier) =
+        (false, false, false, false);
+    for found in search.find_iter(data) {
+        let rule = PATTERNS[found.pattern().as_usize()].1;
+        let value = member_value(&data[found.end()..]);
+        match (rule, value) {
+            (Rule::Always, _) => return true,
+            (Rule::UnlessNull, value) => {
+                if !value.is_some_and(|value| value.starts_with(b"null")) {
+                    return true;
+                }
+            }
+            (Rule::Carrier, _) => has_carrier = true,
+            // The same bytes as a value, not as a name.
+            (_, None) => {}
+            (Rule::If(byte), Some(value)) => {
+                if value.first() == Some(&byte) {
+                    return true;
+                }
+            }
+            (Rule::IfEmpty, Some(value)) => {
+                if !is_filled(value, b'[', b']') {
+                    return true;
+                }
+                has_carrier = true;
+            }
+            (Rule::Delta, Some(value)) => {
+                // A string is the Responses route, null is nothing: neither is content by itself.
+                if value.first() == Some(&b'{') && !is_filled(value, b'{', b'}') {
+                    return true;
+                }
+                has_delta = true;
+            }
+            (Rule::Text | Rule::OtherText, Some(value)) => {
+                if is_filled(value, b'"', b'"') {
+                    has_text = true;
+                } else if rule == Rule::Text && !matches!(value.first(), Some(b'[' | b'{')) {
+                    return true;
+                }
+            }
+            (Rule::Tokens, Some(value)) => has_tokens |= is_filled(value, b'[', b']'),
+        }
+    }
+    let is_content = has_carrier && (has_text || (has_tokens && !has_delta));
+    !is_content
+}
+
+/// What follows the colon behind a member name; none where there is no colon.
+fn member_value(behind_name: &[u8]) -> Option<&[u8]> {
+    behind_name
+        .trim_ascii_start()
+        .strip_prefix(b":")
+        .map(<[u8]>::trim_ascii_start)
+}
+
+/// Whether a value begins with `open` and something follows before `close`.
+fn is_filled(value: &[u8], open: u8, close: u8) -> bool {
+    value.strip_prefix(&[open]).is_some_and(|inner| {
+        // White space in a string is text.
+        let inner = if open == b'"' {
+            inner
+        } else {
+            inner.trim_ascii_start()
+        };
+        inner.first().is_some_and(|byte| *byte != close)
+    })
+}
+
+#[cfg(test)]
+mod tests;

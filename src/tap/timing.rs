@@ -1,0 +1,50 @@
+//! The times of an exchange by AIPerf's definitions, seen from the tap.
+
+use std::time::{Duration, Instant};
+
+use super::reply::Reply;
+use crate::observation::Timing;
+
+/// The moments that the exchange itself knows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moments {
+    /// The request's head had arrived.
+    pub(super) started: Instant,
+    /// The response's head had arrived.
+    pub(super) head: Option<Instant>,
+    /// The exchange was over.
+    pub(super) ended: Instant,
+    /// Time to open the engine's connection.
+    pub(super) connect: Option<Duration>,
+}
+
+/// Computes the times. `stream`: the response was streamed; without, there is no token to time.
+pub(super) fn timing(moments: &Moments, stream: bool, reply: Option<&Reply>) -> Timing {
+    let since_start = |at: Instant| milliseconds(at.saturating_duration_since(moments.started));
+    let mut timing = Timing {
+        time_to_first_byte_ms: moments.head.map(since_start),
+        upstream_connect_ms: moments.connect.map(milliseconds),
+        ..Timing::default()
+    };
+    let Some(reply) = reply else { return timing };
+    let (Some(first), Some(last)) = (reply.first_content, reply.last_content) else { return timing };
+    if !stream {
+        timing.request_latency_ms = Some(since_start(moments.ended));
+        return timing;
+    }
+    let (first_token, latency) = (since_start(first), since_start(last));
+    timing.time_to_first_token_ms = Some(first_token);
+    timing.request_latency_ms = Some(latency);
+    timing.inter_token_latency_ms = reply
+        .usage
+        .completion_tokens
+        .filter(|&tokens| tokens >= 2)
+        .map(|tokens| (latency - first_token) / (tokens - 1) as f64);
+    timing.inter_chunk_latency_ms = (reply.content_chunks >= 2)
+        .then(|| milliseconds(last.saturating_duration_since(first)) / (reply.content_chunks - 1) as f64);
+    timing
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
