@@ -50,10 +50,12 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
     (
         "cli",
         Some(&[
-            "config", "simulate", "report", "demo", "serve", "record", "export", "logs",
+            "config", "simulate", "report", "demo", "serve", "record", "export", "logs", "proxy",
+            "tap",
         ]),
     ),
-    ("config", Some(&["cli", "record"])),
+    ("config", Some(&["cli", "record", "proxy", "tap"])),
+    ("run", None),
     ("serve", None),
     ("demo", None),
     ("error", None),

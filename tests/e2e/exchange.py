@@ -203,12 +203,18 @@ def with_usage(case):
     return {**case.body, "stream_options": INCLUDE} if case.body.get("stream") else case.body
 
 
-def carries_payload(port, case):
-    """Whether vLLM says anything about a case; one that is cut off has no place for it."""
+def payload_of(port, case):
+    """What vLLM says about a case when asked for usage; one that is cut off has no place for it."""
     if case.hang_up_after:
-        return False
+        return None
     asked = dataclasses.replace(case, body=with_usage(case))
-    return wire.payload(send(port, asked, id_of(case.name, TRIES), port)) is not None
+    return wire.payload(send(port, asked, id_of(case.name, TRIES), port))
+
+
+def with_acceptance(port, case):
+    """The case with what its own payload says: whether a drafter finds anything in a short text depends on its kind."""
+    steps = payload_of(port, case)["num_spec_steps"]
+    return dataclasses.replace(case, acceptance="recorded" if steps else "zero_step")
 
 
 def payload_sums(port, with_payload):
