@@ -55,7 +55,10 @@ impl Config {
     ///
     /// The first flag that can't be.
     pub fn check(args: &ServeArgs) -> Result<Self, ConfigError> {
-        let first = args.upstream.clone().map(|upstream| (args.listen, upstream));
+        let first = args
+            .upstream
+            .clone()
+            .map(|upstream| (args.listen, upstream));
         let lanes: Vec<_> = first.into_iter().chain(args.lane.iter().cloned()).collect();
         check_addresses(&lanes, args.admin_listen)?;
         Ok(Self {
@@ -74,29 +77,52 @@ impl Config {
 }
 
 /// No address is used twice, and no lane's engine is spectap itself: its requests would go round for ever.
-fn check_addresses(lanes: &[(SocketAddr, UpstreamAddress)], admin: SocketAddr) -> Result<(), ConfigError> {
+fn check_addresses(
+    lanes: &[(SocketAddr, UpstreamAddress)],
+    admin: SocketAddr,
+) -> Result<(), ConfigError> {
     let mut used = HashSet::from([admin]);
     for (index, (listen, _)) in lanes.iter().enumerate() {
         let flag = if index == 0 { "--listen" } else { "--lane" };
         if listen.port() != 0 && !used.insert(*listen) {
-            let problem = "the address is used twice; each lane and --admin-listen need one of their own".to_owned();
-            return Err(ConfigError { flag, value: listen.to_string(), problem });
+            let problem =
+                "the address is used twice; each lane and --admin-listen need one of their own"
+                    .to_owned();
+            return Err(ConfigError {
+                flag,
+                value: listen.to_string(),
+                problem,
+            });
         }
     }
     for (_, upstream) in lanes {
         let (host, port) = upstream.host_and_port();
-        let host = if host == "localhost" { "127.0.0.1" } else { host };
-        let itself = used.iter().any(|own| own.port() == port && own.ip().to_string() == host);
+        let host = if host == "localhost" {
+            "127.0.0.1"
+        } else {
+            host
+        };
+        let itself = used
+            .iter()
+            .any(|own| own.port() == port && own.ip().to_string() == host);
         if itself {
-            let problem = "this is spectap's own address; name the engine's, like http://127.0.0.1:8000".to_owned();
-            return Err(ConfigError { flag: "--upstream", value: format!("http://{upstream}"), problem });
+            let problem =
+                "this is spectap's own address; name the engine's, like http://127.0.0.1:8000"
+                    .to_owned();
+            return Err(ConfigError {
+                flag: "--upstream",
+                value: format!("http://{upstream}"),
+                problem,
+            });
         }
     }
     Ok(())
 }
 
 fn read_token(args: &ServeArgs) -> Result<Option<String>, ConfigError> {
-    let Some(path) = &args.admin_token_file else { return Ok(None) };
+    let Some(path) = &args.admin_token_file else {
+        return Ok(None);
+    };
     let error = |problem: String| ConfigError {
         flag: "--admin-token-file",
         value: path.display().to_string(),
@@ -119,7 +145,9 @@ mod tests {
 
     fn config(flags: &[&str]) -> Result<Config, ConfigError> {
         let cli = Cli::try_parse_from(["spectap", "serve"].iter().chain(flags)).unwrap();
-        let Command::Serve(args) = cli.command else { unreachable!() };
+        let Command::Serve(args) = cli.command else {
+            unreachable!()
+        };
         Config::check(&args)
     }
 
@@ -128,21 +156,36 @@ mod tests {
         let config = config(&["--upstream", "http://127.0.0.1:8000"]).unwrap();
         assert_eq!(config.lanes[0].0.to_string(), "127.0.0.1:8090");
         assert_eq!(config.admin_listen.to_string(), "127.0.0.1:8091");
-        assert_eq!((config.grace, config.drain_delay), (Duration::from_secs(25), Duration::ZERO));
+        assert_eq!(
+            (config.grace, config.drain_delay),
+            (Duration::from_secs(25), Duration::ZERO)
+        );
     }
 
     #[test]
     fn an_address_used_twice_is_named() {
-        let error = config(&["--upstream", "http://h:1", "--listen", "127.0.0.1:8091"]).unwrap_err();
-        assert_eq!((error.flag, error.value.as_str()), ("--listen", "127.0.0.1:8091"));
+        let error =
+            config(&["--upstream", "http://h:1", "--listen", "127.0.0.1:8091"]).unwrap_err();
+        assert_eq!(
+            (error.flag, error.value.as_str()),
+            ("--listen", "127.0.0.1:8091")
+        );
         let lane = "127.0.0.1:8090=http://h:2";
-        assert_eq!(config(&["--upstream", "http://h:1", "--lane", lane]).unwrap_err().flag, "--lane");
+        assert_eq!(
+            config(&["--upstream", "http://h:1", "--lane", lane])
+                .unwrap_err()
+                .flag,
+            "--lane"
+        );
     }
 
     #[test]
     fn a_loop_to_itself_is_refused() {
         for upstream in ["http://127.0.0.1:8090", "http://localhost:8091"] {
-            assert_eq!(config(&["--upstream", upstream]).unwrap_err().flag, "--upstream");
+            assert_eq!(
+                config(&["--upstream", upstream]).unwrap_err().flag,
+                "--upstream"
+            );
         }
     }
 
@@ -150,7 +193,14 @@ mod tests {
     fn a_token_file_must_hold_one_token() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
-        let with = || config(&["--upstream", "http://h:1", "--admin-token-file", path.to_str().unwrap()]);
+        let with = || {
+            config(&[
+                "--upstream",
+                "http://h:1",
+                "--admin-token-file",
+                path.to_str().unwrap(),
+            ])
+        };
         assert_eq!(with().unwrap_err().flag, "--admin-token-file");
         fs::write(&path, " \n").unwrap();
         assert!(with().is_err());

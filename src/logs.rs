@@ -99,3 +99,13 @@ pub fn exchange(observation: &Observation) {
 
 #[cfg(test)]
 mod tests;
+/// A panic writes one line to the log, without a stack trace; the observer's are caught and counted.
+pub fn panics_as_lines() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic
+            .location()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        tracing::error!(place, "a part of spectap panicked");
+    }));
+}

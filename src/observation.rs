@@ -239,6 +239,8 @@ impl Acceptance {
 )]
 pub enum Reason {
     // absent
+    #[serde(rename = "n_gt_1")]
+    #[strum(serialize = "n_gt_1")]
     NGt1,
     MultiPrompt,
     StopString,

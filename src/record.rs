@@ -217,8 +217,8 @@ impl AcceptanceRecord {
     /// (accepted + steps) / (drafted + steps): tokens won per token put through the target model.
     pub fn accepted_per_verified(&self) -> Option<f64> {
         let steps = self.num_spec_steps?;
-        let verified = self.num_draft_tokens + steps;
-        (verified > 0).then(|| (self.num_accepted_draft_tokens + steps) as f64 / verified as f64)
+        let verified = self.num_draft_tokens as f64 + steps as f64;
+        (verified > 0.0).then(|| (self.num_accepted_draft_tokens as f64 + steps as f64) / verified)
     }
 
     /// Compares the sent mean and rate with the counts and keeps the counts' values where they differ by more than

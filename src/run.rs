@@ -21,14 +21,18 @@ use crate::{demo, logs, report, simulate};
 pub fn run(cli: Cli) -> Result<ExitCode, Error> {
     logs::start(cli.log_format, &cli.log)?;
     logs::panics_as_lines();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         match cli.command {
             Command::Serve(args) => serve(&args).await,
-            Command::Demo(args) => Ok(demo::run(&args, stop_signal()?).await.map(|()| ExitCode::SUCCESS)?),
-            Command::Report(args) => {
-                Ok(report::run(&args, &mut std::io::stdout()).await.map(|()| ExitCode::SUCCESS)?)
-            }
+            Command::Demo(args) => Ok(demo::run(&args, stop_signal()?)
+                .await
+                .map(|()| ExitCode::SUCCESS)?),
+            Command::Report(args) => Ok(report::run(&args, &mut std::io::stdout())
+                .await
+                .map(|()| ExitCode::SUCCESS)?),
             Command::Simulate(args) => Ok(simulate::run(args).await.map(|()| ExitCode::SUCCESS)?),
         }
     })
@@ -38,7 +42,11 @@ async fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
     let config = Config::check(args)?;
     raise_file_limit();
     let stop = stop_signal()?;
-    let upstreams: Vec<String> = config.lanes.iter().map(|(_, upstream)| format!("http://{upstream}")).collect();
+    let upstreams: Vec<String> = config
+        .lanes
+        .iter()
+        .map(|(_, upstream)| format!("http://{upstream}"))
+        .collect();
     let instance = Instance::start(config).await?;
     for (address, upstream) in instance.addresses().iter().zip(upstreams) {
         tracing::info!("http://{address} passes to {upstream}");
@@ -63,7 +71,10 @@ async fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
 
 /// Fires at the next SIGTERM or Ctrl-C.
 fn stop_signal() -> Result<CancellationToken, std::io::Error> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (mut terminate, mut interrupt) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
     let token = CancellationToken::new();
     let fire = token.clone();
     tokio::spawn(async move {

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admin::{self, Access, AdminState, Readiness};
 use crate::config::Config;
 use crate::counters::TapCounters;
-use crate::export;
+use crate::export::{self, prometheus::BuildInfo};
 use crate::logs;
 use crate::observation::{Observation, ObservationSink};
 use crate::proxy::{self, Hop, Pool, Stopped};
@@ -84,10 +84,17 @@ impl Instance {
         let registry = Registry::new();
         let counters = TapCounters::register(&registry)?;
         let statistics = Arc::new(Statistics::new());
-        export::prometheus::register(&registry, Arc::clone(&statistics), export::prometheus::BuildInfo::of_crate())?;
+        let build = BuildInfo {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: env!("SPECTAP_COMMIT").to_owned(),
+        };
+        export::prometheus::register(&registry, Arc::clone(&statistics), &build)?;
         let ring = Arc::new(ObservationRing::default());
         let inject = InjectSwitch::new(config.inject);
-        let sinks = Arc::new(Sinks { statistics: Arc::clone(&statistics), ring: Arc::clone(&ring) });
+        let sinks = Arc::new(Sinks {
+            statistics: Arc::clone(&statistics),
+            ring: Arc::clone(&ring),
+        });
 
         let (stop, cut, stop_admin) = Default::default();
         let mut lanes = JoinSet::new();
@@ -101,13 +108,26 @@ impl Instance {
                 inject: inject.clone(),
                 expose_usage: config.expose_usage,
             };
-            let tap = Tap::new(settings, counters.clone(), Arc::clone(&sinks) as Arc<dyn ObservationSink>);
-            let hop = Arc::new(Hop::new(tap, Pool::new(upstream, &counters), counters.clone()));
-            let (stop, cut) = (CancellationToken::clone(&stop), CancellationToken::clone(&cut));
+            let tap = Tap::new(
+                settings,
+                counters.clone(),
+                Arc::clone(&sinks) as Arc<dyn ObservationSink>,
+            );
+            let hop = Arc::new(Hop::new(
+                tap,
+                Pool::new(upstream, &counters),
+                counters.clone(),
+            ));
+            let (stop, cut) = (
+                CancellationToken::clone(&stop),
+                CancellationToken::clone(&cut),
+            );
             lanes.spawn(proxy::serve(listener, hop, stop, cut, config.grace));
         }
 
-        let upstream = config.ready_needs_upstream.then(|| config.lanes[0].1.to_string());
+        let upstream = config
+            .ready_needs_upstream
+            .then(|| config.lanes[0].1.to_string());
         let readiness = Arc::new(Readiness::new(upstream));
         let admin_address = local_address(&admin_listener, config.admin_listen);
         let state = AdminState {
@@ -116,12 +136,31 @@ impl Instance {
             ring,
             inject,
             readiness: Arc::clone(&readiness),
-            access: Arc::new(Access::new(admin_address, config.admin_token.clone(), config.protect_metrics)),
+            access: Arc::new(Access::new(
+                admin_address,
+                config.admin_token.clone(),
+                config.protect_metrics,
+            )),
         };
         let mut admin = JoinSet::new();
         let stopped = CancellationToken::clone(&stop_admin);
-        admin.spawn(admin::serve(admin_listener, admin::router(state), stopped.cancelled_owned()));
-        Ok(Self { addresses, admin_address, statistics, readiness, config, lanes, admin, stop, cut, stop_admin })
+        admin.spawn(admin::serve(
+            admin_listener,
+            admin::router(state),
+            stopped.cancelled_owned(),
+        ));
+        Ok(Self {
+            addresses,
+            admin_address,
+            statistics,
+            readiness,
+            config,
+            lanes,
+            admin,
+            stop,
+            cut,
+            stop_admin,
+        })
     }
 
     /// Where clients connect, one address per lane.
@@ -166,7 +205,13 @@ impl Instance {
 }
 
 async fn bind(flag: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(|source| StartError::Bind { flag, address, source })
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| StartError::Bind {
+            flag,
+            address,
+            source,
+        })
 }
 
 /// The bound address, with the port that the system chose for 0.

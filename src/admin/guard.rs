@@ -171,3 +171,17 @@ fn is_same_origin(origin: &HeaderValue, host: Option<&Authority>) -> bool {
             && origin.port_u16().unwrap_or(default_port) == host.port_u16().unwrap_or(default_port)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::same;
+
+    #[test]
+    fn only_the_whole_token_is_the_token_and_an_empty_one_is_none() {
+        assert!(same("s3cret", b"s3cret"));
+        for wrong in ["s3cre", "s3cret2", "S3cret", "", "t3cret"] {
+            assert!(!same("s3cret", wrong.as_bytes()), "{wrong}");
+        }
+        assert!(!same("", b""));
+    }
+}

@@ -1,7 +1,7 @@
 //! The admin port: everything that spectap says about itself and about the traffic, on a port of its own so that no
 //! path of the engine is ever shadowed.
 //!
-//! It only reads, but for the one switch that `POST /api/v1/inject` moves. Every answer passes the [`guard`]; every
+//! It only reads, but for the one switch that `POST /api/v1/inject` moves. Every request passes the guard; every
 //! error is `{"error":{"code":"…","message":"…"}}`.
 
 mod answer;

@@ -3,8 +3,7 @@
 use axum::extract::{Query as Parameters, State};
 use axum::response::Response;
 
-use crate::export::snapshot::snapshot as snapshot_of;
-use crate::export::summary::{Query, summary as summary_of};
+use crate::export::{Query, snapshot as snapshot_of, summary as summary_of};
 
 use super::answer::{ApiError, json_of, write};
 use super::router::AdminState;
@@ -26,5 +25,8 @@ pub(super) async fn snapshot(
 }
 
 fn parse(parameters: &[(String, String)]) -> Result<Query, ApiError> {
-    Query::parse(parameters).map_err(|error| ApiError::bad_parameter(error.to_string()))
+    let pairs = parameters
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    Query::from_pairs(pairs).map_err(|error| ApiError::bad_parameter(error.to_string()))
 }

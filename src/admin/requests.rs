@@ -41,6 +41,17 @@ impl From<StaleCursor> for ApiError {
     }
 }
 
+const NAMES: [&str; 7] = [
+    "limit",
+    "after",
+    "model",
+    "tag",
+    "outcome",
+    "acceptance",
+    "sort",
+];
+
+/// Reads the query; an empty value counts as not given, as in the numbers' queries.
 fn parse(parameters: &[(String, String)]) -> Result<ListQuery, ApiError> {
     let mut query = ListQuery::default();
     for (index, (name, value)) in parameters.iter().enumerate() {
@@ -54,6 +65,7 @@ fn parse(parameters: &[(String, String)]) -> Result<ListQuery, ApiError> {
             )));
         }
         match name.as_str() {
+            name if NAMES.contains(&name) && value.is_empty() => {}
             "limit" => query.limit = Some(limit(value)?),
             "after" => query.after = Some(cursor(value)?),
             "model" => query.model = Some(value.clone()),
@@ -63,8 +75,9 @@ fn parse(parameters: &[(String, String)]) -> Result<ListQuery, ApiError> {
             "sort" => query.sort = one_of(name, value)?,
             _ => {
                 return Err(ApiError::bad_parameter(format!(
-                    "there is no parameter '{}'; expected limit, after, model, tag, outcome, acceptance or sort",
-                    shown(name)
+                    "there is no parameter '{}'; expected one of {}",
+                    shown(name),
+                    NAMES.join(", ")
                 )));
             }
         }

@@ -128,6 +128,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn beyond_the_most_connections_the_newest_is_closed_and_the_others_are_served() {
+        let patience = Patience {
+            head: LONG,
+            grace: LONG,
+        };
+        let router = Router::new().route("/", get(|| async { "served" }));
+        let (mut first, _stop, _server) = start(patience, router).await;
+        let address = first.peer_addr().unwrap();
+        let mut others = Vec::new();
+        for _ in 1..MOST_CONNECTIONS {
+            others.push(TcpStream::connect(address).await.unwrap());
+        }
+        let mut newest = TcpStream::connect(address).await.unwrap();
+        let closed = tokio::time::timeout(LONG, newest.read_to_end(&mut Vec::new())).await;
+        assert!(closed.is_ok(), "still open");
+        first
+            .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .await
+            .unwrap();
+        let mut answer = String::new();
+        let read = tokio::time::timeout(LONG, first.read_to_string(&mut answer)).await;
+        assert!(read.is_ok() && answer.ends_with("served"), "{answer}");
+    }
+
+    #[tokio::test]
     async fn an_answer_under_way_is_finished_within_the_grace_and_cut_after_it() {
         for (grace, answered) in [(LONG, true), (Duration::from_millis(50), false)] {
             let (arrived, mut arrival) = tokio::sync::mpsc::channel::<()>(1);

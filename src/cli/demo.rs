@@ -26,10 +26,20 @@ pub struct DemoArgs {
     pub seed: u64,
 
     /// Where the demo's tap listens for clients; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8090", env = "SPECTAP_DEMO_LISTEN")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8090",
+        env = "SPECTAP_DEMO_LISTEN"
+    )]
     pub listen: SocketAddr,
 
     /// Where the demo's own endpoints are.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8091", env = "SPECTAP_DEMO_ADMIN_LISTEN")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8091",
+        env = "SPECTAP_DEMO_ADMIN_LISTEN"
+    )]
     pub admin_listen: SocketAddr,
 }

@@ -19,7 +19,12 @@ pub struct ServeArgs {
     pub upstream: Option<UpstreamAddress>,
 
     /// Where clients connect. Loopback unless told.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8090", env = "SPECTAP_LISTEN")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8090",
+        env = "SPECTAP_LISTEN"
+    )]
     pub listen: SocketAddr,
 
     /// One more listen address with its own upstream, for pods with one port per data-parallel rank; may repeat.
@@ -27,7 +32,12 @@ pub struct ServeArgs {
     pub lane: Vec<(SocketAddr, UpstreamAddress)>,
 
     /// Where spectap's own endpoints are: /metrics, /livez, /readyz, /api/v1.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8091", env = "SPECTAP_ADMIN_LISTEN")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8091",
+        env = "SPECTAP_ADMIN_LISTEN"
+    )]
     pub admin_listen: SocketAddr,
 
     /// The engine's kind. Without it, it is learned from what the engine sends.
@@ -106,13 +116,18 @@ pub enum Ready {
 }
 
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| format!("{error}; write a duration like 25s or 1m 30s"))
+    humantime::parse_duration(text)
+        .map_err(|error| format!("{error}; write a duration like 25s or 1m 30s"))
 }
 
 fn parse_lane(text: &str) -> Result<(SocketAddr, UpstreamAddress), String> {
-    let (listen, upstream) =
-        text.split_once('=').ok_or("needs ADDRESS=URL, like 127.0.0.1:8092=http://127.0.0.1:8001")?;
-    let listen = listen.parse().map_err(|_| format!("'{listen}' is no address; write one like 127.0.0.1:8092"))?;
-    let upstream = UpstreamAddress::parse(upstream).map_err(|error| format!("'{upstream}' {error}"))?;
+    let (listen, upstream) = text
+        .split_once('=')
+        .ok_or("needs ADDRESS=URL, like 127.0.0.1:8092=http://127.0.0.1:8001")?;
+    let listen = listen
+        .parse()
+        .map_err(|_| format!("'{listen}' is no address; write one like 127.0.0.1:8092"))?;
+    let upstream =
+        UpstreamAddress::parse(upstream).map_err(|error| format!("'{upstream}' {error}"))?;
     Ok((listen, upstream))
 }

@@ -1,1 +1,3 @@
-//! (stub)
+//! stub
+#[derive(clap::Args, Debug)]
+pub struct SimulateArgs {}

@@ -3,9 +3,7 @@
 //! Checked character for character against real output of AIPerf, title apart. Where there is nothing to print, a
 //! sentence says why.
 
-use std::fmt::Write;
-
-use super::summary::{Counts, GroupSummary, Metric, Metrics, Reasons, Summary};
+use super::summary::{GroupSummary, Metric, Metrics, Summary};
 use crate::record::AcceptanceHistogram;
 use crate::stats::steps_in;
 
@@ -61,15 +59,12 @@ const FIRST_JOINED_BUCKET: u32 = 8;
 
 /// The section for all of a summary: table and histogram line, or the sentence that says why there is none.
 pub fn spec_decode(summary: &Summary) -> String {
-    let mut text = section(
-        "Spec Decode",
-        &summary.metrics,
-        &summary.pooled_spec_decode_acceptance_histogram,
-        &summary.n,
-        &summary.reasons,
-    );
+    let histogram = &summary.pooled_spec_decode_acceptance_histogram;
+    let mut text = section("Spec Decode", &summary.metrics, histogram)
+        .unwrap_or_else(|| format!("{}\n", why_nothing(&summary.n, &summary.reasons)));
     for finding in &summary.findings {
-        let _ = writeln!(text, "{}", finding.text);
+        text.push_str(&finding.text);
+        text.push('\n');
     }
     text
 }
@@ -77,35 +72,18 @@ pub fn spec_decode(summary: &Summary) -> String {
 /// The section for one group; the title names it.
 pub fn spec_decode_of_group(group: &GroupSummary) -> String {
     let title = format!("Spec Decode: {}", by_group::name(group));
-    let text = section(
-        &title,
-        &group.metrics,
-        &group.pooled_spec_decode_acceptance_histogram,
-        &group.n,
-        &group.reasons,
-    );
-    if table(&title, &group.metrics).is_some() {
-        text
-    } else {
-        format!("{title}\n{text}")
-    }
+    let histogram = &group.pooled_spec_decode_acceptance_histogram;
+    section(&title, &group.metrics, histogram)
+        .unwrap_or_else(|| format!("{title}: {}\n", why_nothing(&group.n, &group.reasons)))
 }
 
-fn section(
-    title: &str,
-    metrics: &Metrics,
-    histogram: &AcceptanceHistogram,
-    n: &Counts,
-    reasons: &Reasons,
-) -> String {
-    let Some(mut text) = table(title, metrics) else {
-        return format!("{}\n", why_nothing(n, reasons));
-    };
+fn section(title: &str, metrics: &Metrics, histogram: &AcceptanceHistogram) -> Option<String> {
+    let mut text = table(title, metrics)?;
     if let Some(line) = histogram_line(histogram) {
         text.push_str(&line);
         text.push('\n');
     }
-    text
+    Some(text)
 }
 
 /// The table alone; absent where no row has a value.

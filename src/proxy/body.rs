@@ -44,7 +44,14 @@ impl RelayBody {
         lease: Lease,
         bodiless: Option<u64>,
     ) -> Self {
-        let mut body = Self { incoming, outlet, filter, lease: Some(lease), stage: Stage::Reading, bodiless };
+        let mut body = Self {
+            incoming,
+            outlet,
+            filter,
+            lease: Some(lease),
+            stage: Stage::Reading,
+            bodiless,
+        };
         if body.incoming.is_end_stream() {
             body.complete();
         }

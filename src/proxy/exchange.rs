@@ -8,7 +8,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode, Uri, Version, request, response};
 use http_body_util::{Either, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 
 use super::body::RelayBody;
 use super::headers::{Field, end_to_end, only_chunked};
@@ -52,7 +52,12 @@ struct HeldBody {
 impl Hop {
     /// A hop to the pool's server, watched by `tap`.
     pub fn new(tap: Tap, pool: Arc<Pool>, counters: TapCounters) -> Self {
-        Self { tap, pool, held: HoldBudget::default(), counters }
+        Self {
+            tap,
+            pool,
+            held: HoldBudget::default(),
+            counters,
+        }
     }
 
     /// Serves one request.
@@ -63,7 +68,10 @@ impl Hop {
             Ok((head, body, lease)) => self.answer(head, body, lease, exchange, outlet),
             Err(refusal) => {
                 if refusal.is_upstream() {
-                    self.counters.upstream_errors.with_label_values(&[refusal.kind()]).inc();
+                    self.counters
+                        .upstream_errors
+                        .with_label_values(&[refusal.kind()])
+                        .inc();
                     tracing::debug!(kind = refusal.kind(), %refusal, "no answer from upstream");
                 }
                 let response = refusal.response();
@@ -88,7 +96,13 @@ impl Hop {
             drop((response, lease));
             outgoing.restore();
             let replayed = self.send(&mut outgoing, exchange).await;
-            exchange.replayed(first, replayed.as_ref().ok().map(|(response, _)| response.status()));
+            exchange.replayed(
+                first,
+                replayed
+                    .as_ref()
+                    .ok()
+                    .map(|(response, _)| response.status()),
+            );
             (response, lease) = replayed?;
         }
         let (mut head, body) = response.into_parts();
@@ -115,7 +129,11 @@ impl Hop {
             let met = wants_body && name == header::EXPECT;
             // A message with both is read by its transfer coding (RFC 9112 section 6.3).
             let doubled = chunked && name == header::CONTENT_LENGTH;
-            if met || doubled { Field::Drop } else { Field::Keep }
+            if met || doubled {
+                Field::Drop
+            } else {
+                Field::Keep
+            }
         });
         if let Some(authority) = authority
             && let Ok(host) = HeaderValue::from_str(authority.as_str())
@@ -126,10 +144,16 @@ impl Hop {
 
         let mut lot = self.held.open();
         let (held, streamed) = if wants_body {
-            match hold(incoming, &mut lot).await.map_err(|_| Refusal::RequestBody)? {
+            match hold(incoming, &mut lot)
+                .await
+                .map_err(|_| Refusal::RequestBody)?
+            {
                 Held::Whole(original) => {
-                    let sent = exchange.body_held(&original).unwrap_or_else(|| original.clone());
-                    if sent.len() != original.len() && headers.contains_key(header::CONTENT_LENGTH) {
+                    let sent = exchange
+                        .body_held(&original)
+                        .unwrap_or_else(|| original.clone());
+                    if sent.len() != original.len() && headers.contains_key(header::CONTENT_LENGTH)
+                    {
                         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(sent.len()));
                     }
                     (Some(HeldBody { sent, original }), None)
@@ -144,7 +168,13 @@ impl Hop {
         };
         parts.headers = headers;
         let repeatable = exchange.is_repeatable() || parts.method.is_idempotent();
-        Ok(Outgoing { parts, held, streamed, repeatable, _hold: lot })
+        Ok(Outgoing {
+            parts,
+            held,
+            streamed,
+            repeatable,
+            _hold: lot,
+        })
     }
 
     /// Sends the request, once more on a new connection when a kept one turned out closed.
@@ -201,8 +231,20 @@ impl Hop {
             });
         }
         let bodiless = (head.status == StatusCode::NOT_MODIFIED)
-            .then(|| head.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok())
+            .then(|| {
+                head.headers
+                    .get(header::CONTENT_LENGTH)?
+                    .to_str()
+                    .ok()?
+                    .parse()
+                    .ok()
+            })
             .flatten();
+        if is_close_delimited(&head, &body) {
+            // hyper ends a body with its connection only for this version; chunks would promise a proper end that
+            // nobody can vouch for.
+            head.version = Version::HTTP_10;
+        }
         outlet.begin(exchange);
         let body = RelayBody::new(body, outlet, filter, lease, bodiless);
         Response::from_parts(head, Either::Left(body))
@@ -230,7 +272,9 @@ impl Outgoing {
         if let Some(held) = &mut self.held {
             held.sent = held.original.clone();
             if self.parts.headers.contains_key(header::CONTENT_LENGTH) {
-                self.parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(held.sent.len()));
+                self.parts
+                    .headers
+                    .insert(header::CONTENT_LENGTH, HeaderValue::from(held.sent.len()));
             }
         }
     }
@@ -251,10 +295,21 @@ fn check_target(parts: &request::Parts) -> Result<(), Refusal> {
 
 /// The target in origin form, its bytes untouched.
 fn origin_form(uri: &Uri) -> Result<Uri, Refusal> {
-    let path = uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+    let path = uri
+        .path_and_query()
+        .cloned()
+        .unwrap_or_else(|| PathAndQuery::from_static("/"));
     let mut parts = http::uri::Parts::default();
     parts.path_and_query = Some(path);
     Uri::from_parts(parts).map_err(|_| Refusal::Target)
+}
+
+/// Whether the server's answer ends where its connection ends.
+fn is_close_delimited(head: &response::Parts, body: &Incoming) -> bool {
+    let framed = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING]
+        .iter()
+        .any(|name| head.headers.contains_key(name));
+    !framed && !body.is_end_stream()
 }
 
 /// The response's end-to-end fields, framed for this hop.

@@ -33,7 +33,10 @@ pub(super) enum Field {
 
 /// Copies the end-to-end fields in their order. `TE: trailers` is issued again, as trailers do pass;
 /// `Transfer-Encoding` stays where it stands, since hyper frames by it.
-pub(super) fn end_to_end(incoming: &HeaderMap, decide: impl Fn(&HeaderName, &HeaderValue) -> Field) -> HeaderMap {
+pub(super) fn end_to_end(
+    incoming: &HeaderMap,
+    decide: impl Fn(&HeaderName, &HeaderValue) -> Field,
+) -> HeaderMap {
     let listed = listed_by_connection(incoming);
     let mut outgoing = HeaderMap::with_capacity(incoming.keys_len());
     for (name, value) in incoming {
@@ -81,7 +84,13 @@ fn lists(value: &HeaderValue, wanted: &[u8]) -> bool {
 pub(super) fn only_chunked(headers: &HeaderMap) -> Option<bool> {
     let mut values = headers.get_all(header::TRANSFER_ENCODING).iter();
     let first = values.next()?;
-    Some(values.next().is_none() && first.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
+    Some(
+        values.next().is_none()
+            && first
+                .as_bytes()
+                .trim_ascii()
+                .eq_ignore_ascii_case(b"chunked"),
+    )
 }
 
 #[cfg(test)]
@@ -102,15 +111,30 @@ mod tests {
 
     #[test]
     fn order_and_repeats_survive_the_removal_of_the_first_field() {
-        let incoming = map(&[("connection", b"x-hop"), ("b", b"1"), ("x-hop", b"2"), ("a", b"3"), ("b", b"4")]);
-        assert_eq!(names(&end_to_end(&incoming, |_, _| Field::Keep)), ["b", "b", "a"]);
+        let incoming = map(&[
+            ("connection", b"x-hop"),
+            ("b", b"1"),
+            ("x-hop", b"2"),
+            ("a", b"3"),
+            ("b", b"4"),
+        ]);
+        assert_eq!(
+            names(&end_to_end(&incoming, |_, _| Field::Keep)),
+            ["b", "b", "a"]
+        );
     }
 
     #[test]
     fn connection_can_not_take_away_fields_that_change_meaning() {
-        let incoming =
-            map(&[("host", b"h"), ("content-length", b"1"), ("connection", b"host, content-length, authorization")]);
-        assert_eq!(names(&end_to_end(&incoming, |_, _| Field::Keep)), ["host", "content-length"]);
+        let incoming = map(&[
+            ("host", b"h"),
+            ("content-length", b"1"),
+            ("connection", b"host, content-length, authorization"),
+        ]);
+        assert_eq!(
+            names(&end_to_end(&incoming, |_, _| Field::Keep)),
+            ["host", "content-length"]
+        );
     }
 
     #[test]

@@ -99,7 +99,10 @@ pub async fn serve(
 }
 
 async fn rest_after(error: &io::Error) {
-    let client_left = matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset);
+    let client_left = matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
+    );
     if !client_left {
         tracing::warn!(%error, "can not accept a connection");
         tokio::time::sleep(ACCEPT_PAUSE).await;

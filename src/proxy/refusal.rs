@@ -17,7 +17,9 @@ pub(super) enum Refusal {
     Connect,
     #[error("only the transfer coding 'chunked' is served here")]
     TransferCoding,
-    #[error("the request target can not be passed on: it must be a path, an absolute URL, or '*' with OPTIONS")]
+    #[error(
+        "the request target can not be passed on: it must be a path, an absolute URL, or '*' with OPTIONS"
+    )]
     Target,
     #[error("the request's body ended before it was complete")]
     RequestBody,
@@ -65,7 +67,7 @@ impl Refusal {
         }
     }
 
-    /// The answer; it closes the connection when the request's body may not have been read.
+    /// The answer. It ends the connection when the fault is the client's.
     pub(super) fn response(&self) -> Response<Full<Bytes>> {
         let status = self.status();
         let body = serde_json::json!({"error": {
@@ -74,10 +76,20 @@ impl Refusal {
         let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
         *response.status_mut() = status;
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        );
         headers.insert(ERROR_HEADER, HeaderValue::from_static(self.kind()));
+        if !self.is_upstream() {
+            // What follows on this connection may be a body that was never read.
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         if status == StatusCode::METHOD_NOT_ALLOWED {
-            headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+            headers.insert(
+                header::ALLOW,
+                HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),
+            );
         }
         response
     }

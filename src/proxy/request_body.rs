@@ -31,7 +31,10 @@ pub(super) struct Hold {
 
 impl HoldBudget {
     pub(super) fn open(&self) -> Hold {
-        Hold { budget: self.clone(), bytes: 0 }
+        Hold {
+            budget: self.clone(),
+            bytes: 0,
+        }
     }
 }
 
@@ -105,7 +108,13 @@ pub(super) async fn hold(mut incoming: Incoming, hold: &mut Hold) -> Result<Held
         }
     }
     let because = passes.unwrap_or(PassesBecause::TooLarge);
-    Ok(Held::Passes(RequestBody::Streamed { read, rest: incoming }, because))
+    Ok(Held::Passes(
+        RequestBody::Streamed {
+            read,
+            rest: incoming,
+        },
+        because,
+    ))
 }
 
 fn join(mut read: VecDeque<Frame<Bytes>>, length: usize) -> Bytes {
@@ -127,16 +136,25 @@ pub(super) enum RequestBody {
     /// would take its framing away.
     Held { bytes: Option<Bytes>, chunked: bool },
     /// Frames already read, then the rest as it comes.
-    Streamed { read: VecDeque<Frame<Bytes>>, rest: Incoming },
+    Streamed {
+        read: VecDeque<Frame<Bytes>>,
+        rest: Incoming,
+    },
 }
 
 impl RequestBody {
     pub(super) fn held(bytes: Bytes, chunked: bool) -> Self {
-        RequestBody::Held { bytes: Some(bytes), chunked }
+        RequestBody::Held {
+            bytes: Some(bytes),
+            chunked,
+        }
     }
 
     pub(super) fn streamed(incoming: Incoming) -> Self {
-        RequestBody::Streamed { read: VecDeque::new(), rest: incoming }
+        RequestBody::Streamed {
+            read: VecDeque::new(),
+            rest: incoming,
+        }
     }
 }
 
@@ -163,7 +181,10 @@ impl Body for RequestBody {
     fn is_end_stream(&self) -> bool {
         match self {
             RequestBody::Held { bytes: None, .. } => true,
-            RequestBody::Held { bytes: Some(bytes), chunked } => bytes.is_empty() && !chunked,
+            RequestBody::Held {
+                bytes: Some(bytes),
+                chunked,
+            } => bytes.is_empty() && !chunked,
             RequestBody::Streamed { read, rest } => read.is_empty() && rest.is_end_stream(),
         }
     }
@@ -171,7 +192,9 @@ impl Body for RequestBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             RequestBody::Held { chunked: true, .. } => SizeHint::default(),
-            RequestBody::Held { bytes, .. } => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            RequestBody::Held { bytes, .. } => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
+            }
             RequestBody::Streamed { read, rest } if read.is_empty() => rest.size_hint(),
             RequestBody::Streamed { .. } => SizeHint::default(),
         }

@@ -16,7 +16,7 @@ use prometheus::{IntGauge, IntGaugeVec};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use super::listener::{MOST_HEADERS, LARGEST_HEAD, prepare_socket};
+use super::listener::{LARGEST_HEAD, MOST_HEADERS, prepare_socket};
 use super::refusal::Refusal;
 use super::request_body::RequestBody;
 use crate::counters::TapCounters;
@@ -45,7 +45,9 @@ pub enum UpstreamAddressError {
     #[error("has the scheme '{0}'; only http:// is served so far")]
     Scheme(String),
     /// A path, query or user name, which could not be kept.
-    #[error("has more than a host and a port; paths pass through as the client sends them, so write only http://HOST:PORT")]
+    #[error(
+        "has more than a host and a port; paths pass through as the client sends them, so write only http://HOST:PORT"
+    )]
     MoreThanAuthority,
 }
 
@@ -66,15 +68,24 @@ impl UpstreamAddress {
             return Err(UpstreamAddressError::MoreThanAuthority);
         }
         let port = match authority.port() {
-            Some(port) => port.as_str().parse().map_err(|_| UpstreamAddressError::NotUrl)?,
+            Some(port) => port
+                .as_str()
+                .parse()
+                .map_err(|_| UpstreamAddressError::NotUrl)?,
             None if authority.as_str().ends_with(':') => return Err(UpstreamAddressError::NotUrl),
             None => 80,
         };
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let host = authority
+            .host()
+            .trim_start_matches('[')
+            .trim_end_matches(']');
         if host.is_empty() || port == 0 {
             return Err(UpstreamAddressError::NotUrl);
         }
-        Ok(Self { host: host.to_owned(), port })
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+        })
     }
 
     /// Host name or address, and port.
@@ -130,13 +141,21 @@ impl Pool {
     }
 
     fn show_idle(&self, idle: &[Idle]) {
-        self.connections.with_label_values(&["idle"]).set(idle.len() as i64);
+        self.connections
+            .with_label_values(&["idle"])
+            .set(idle.len() as i64);
     }
 
     /// A connection for one request: the most recently used that is still good, else a new one.
     pub(super) async fn lease(self: &Arc<Self>) -> Result<Lease, Refusal> {
         match self.take_idle() {
-            Some(idle) => Ok(Lease::new(self, idle.sender, idle.memory, true, Duration::ZERO)),
+            Some(idle) => Ok(Lease::new(
+                self,
+                idle.sender,
+                idle.memory,
+                true,
+                Duration::ZERO,
+            )),
             None => self.lease_new().await,
         }
     }
@@ -150,7 +169,12 @@ impl Pool {
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 return Err(Refusal::ConnectRefused(self.address.to_string()));
             }
-            Ok(Err(error)) => return Err(Refusal::ConnectFailed(self.address.to_string(), error.to_string())),
+            Ok(Err(error)) => {
+                return Err(Refusal::ConnectFailed(
+                    self.address.to_string(),
+                    error.to_string(),
+                ));
+            }
             Err(_) => return Err(Refusal::ConnectTimeout(self.address.to_string())),
         };
         prepare_socket(&stream);
@@ -165,14 +189,22 @@ impl Pool {
             // Its end shows at the request that uses it, or as a closed idle connection.
             let _ = connection.await;
         });
-        Ok(Lease::new(self, sender, ConnectionMemory::default(), false, begun.elapsed()))
+        Ok(Lease::new(
+            self,
+            sender,
+            ConnectionMemory::default(),
+            false,
+            begun.elapsed(),
+        ))
     }
 
     fn take_idle(&self) -> Option<Idle> {
         let mut idle = self.idle();
         let found = loop {
             match idle.pop() {
-                Some(one) if one.since.elapsed() < IDLE_LIMIT && one.sender.is_ready() => break Some(one),
+                Some(one) if one.since.elapsed() < IDLE_LIMIT && one.sender.is_ready() => {
+                    break Some(one);
+                }
                 Some(_) => {}
                 None => break None,
             }
@@ -183,7 +215,11 @@ impl Pool {
 
     fn park(&self, sender: SendRequest<RequestBody>, memory: ConnectionMemory) {
         let mut idle = self.idle();
-        idle.push(Idle { sender, memory, since: Instant::now() });
+        idle.push(Idle {
+            sender,
+            memory,
+            since: Instant::now(),
+        });
         self.show_idle(&idle);
         self.parked.notify_one();
     }
@@ -243,7 +279,14 @@ impl Lease {
         connect_time: Duration,
     ) -> Self {
         let active = Active::begin(&pool.connections);
-        Self { pool: Arc::clone(pool), sender, memory, reused, connect_time, _active: active }
+        Self {
+            pool: Arc::clone(pool),
+            sender,
+            memory,
+            reused,
+            connect_time,
+            _active: active,
+        }
     }
 
     /// Whether an earlier request used this connection, so that it may turn out closed.
@@ -262,11 +305,17 @@ impl Lease {
     }
 
     /// Sends a request and waits for the response's head. Dropping the future closes the connection.
-    pub(super) async fn send(&mut self, request: Request<RequestBody>) -> Result<Response<Incoming>, SendFailure> {
-        self.sender.try_send_request(request).await.map_err(|mut failure| SendFailure {
-            unsent: failure.take_message(),
-            error: failure.into_error(),
-        })
+    pub(super) async fn send(
+        &mut self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<Incoming>, SendFailure> {
+        self.sender
+            .try_send_request(request)
+            .await
+            .map_err(|mut failure| SendFailure {
+                unsent: failure.take_message(),
+                error: failure.into_error(),
+            })
     }
 
     /// The response was read to its end: the connection may serve another request.

@@ -15,7 +15,7 @@ use crate::export::snapshot::{Snapshot, VERSION};
 /// How long the whole answer may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Largest snapshot that is read: all exact values of a full tap take about half of it.
+/// Largest snapshot that is read: all exact values of a full tap take about a third of it.
 const LARGEST_SNAPSHOT: usize = 512 << 20;
 
 const PATH: &str = "/api/v1/snapshot";

@@ -1,6 +1,6 @@
 //! A distribution of per-request values: exact while it is small, a sketch beyond, and it says which it is.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::moments::Moments;
 use super::sketch::Sketch;
@@ -15,16 +15,13 @@ pub const MOST_EXACT_VALUES: usize = 100_000;
 pub const PERCENTILES: [u8; 9] = [1, 5, 10, 25, 50, 75, 90, 95, 99];
 
 /// Values of one metric. Values that are not finite are left out.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Distribution(Kept);
-
-// Tagged from outside (`{"exact":[…]}`, `{"sketch":{…}}`): serde can't read maps with number keys under its other tags.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Kept {
-    Exact(Values),
-    Sketch(Sketch),
+///
+/// The sketch is kept from the first value on, so that giving up the values costs the data path nothing when it comes.
+#[derive(Clone, Debug)]
+pub struct Distribution {
+    /// All values; absent once they were given up.
+    values: Option<Values>,
+    sketch: Sketch,
 }
 
 /// What AIPerf reports of a distribution.
@@ -50,7 +47,10 @@ pub struct Statistic {
 
 impl Default for Distribution {
     fn default() -> Self {
-        Self(Kept::Exact(Values::default()))
+        Self {
+            values: Some(Values::default()),
+            sketch: Sketch::default(),
+        }
     }
 }
 
@@ -63,10 +63,10 @@ impl Distribution {
         if self.exact_values() >= MOST_EXACT_VALUES {
             self.condense();
         }
-        match &mut self.0 {
-            Kept::Exact(values) => values.push(value),
-            Kept::Sketch(sketch) => sketch.push(value),
+        if let Some(values) = &mut self.values {
+            values.push(value);
         }
+        self.sketch.push(value);
     }
 
     /// Adds a value that may be unknown.
@@ -78,62 +78,92 @@ impl Distribution {
 
     /// Adds all values of another distribution; the result is exact if both are.
     pub fn merge(&mut self, other: &Distribution) {
-        if let (Kept::Exact(_), Kept::Sketch(_)) = (&self.0, &other.0) {
-            self.condense();
+        match (&mut self.values, &other.values) {
+            (Some(own), Some(others)) => own.extend(others),
+            _ => self.values = None,
         }
-        match (&mut self.0, &other.0) {
-            (Kept::Exact(own), Kept::Exact(others)) => own.extend(others),
-            (Kept::Sketch(own), Kept::Sketch(others)) => own.merge(others),
-            (Kept::Sketch(own), Kept::Exact(others)) => {
-                others.iter().for_each(|value| own.push(value));
-            }
-            // Only where there was nothing to condense.
-            (Kept::Exact(_), Kept::Sketch(others)) => self.0 = Kept::Sketch(others.clone()),
-        }
+        self.sketch.merge(&other.sketch);
     }
 
-    /// Gives up the values for a sketch of them.
+    /// Gives up the values for the sketch of them; without values there is nothing to give up.
     pub fn condense(&mut self) {
-        if let Kept::Exact(values) = &self.0
-            && let Some(sketch) = Sketch::of(values.iter())
-        {
-            self.0 = Kept::Sketch(sketch);
+        if self.exact_values() > 0 {
+            self.values = None;
         }
     }
 
     /// How many values are kept exactly.
     pub fn exact_values(&self) -> usize {
-        match &self.0 {
-            Kept::Exact(values) => values.len(),
-            Kept::Sketch(_) => 0,
-        }
+        self.values.as_ref().map_or(0, Values::len)
     }
 
     /// What AIPerf reports of it; absent without values.
     pub fn statistic(&self) -> Option<Statistic> {
-        match &self.0 {
-            Kept::Exact(values) => {
-                let sorted = values.sorted();
-                // In sorted order, so that the order of arrival can't change a digit.
-                let mut moments = Moments::of(*sorted.first()?);
-                for &value in &sorted[1..] {
-                    moments.push(value);
-                }
-                let at = |rank: u64| {
-                    usize::try_from(rank)
-                        .ok()
-                        .and_then(|rank| sorted.get(rank))
-                        .copied()
-                        .unwrap_or(moments.max)
-                };
-                Some(statistic(&moments, at, true))
-            }
-            Kept::Sketch(sketch) => Some(statistic(
-                &sketch.moments,
-                |rank| sketch.value_at(rank),
-                false,
-            )),
+        if self.sketch.moments.count == 0 {
+            return None;
         }
+        let Some(values) = &self.values else {
+            let moments = &self.sketch.moments;
+            return Some(statistic(moments, |rank| self.sketch.value_at(rank), false));
+        };
+        let sorted = values.sorted();
+        // In sorted order, so that the order of arrival can't change a digit.
+        let mut moments = Moments::default();
+        for &value in &sorted {
+            moments.push(value);
+        }
+        let at = |rank: u64| {
+            usize::try_from(rank)
+                .ok()
+                .and_then(|rank| sorted.get(rank))
+                .copied()
+                .unwrap_or(moments.max)
+        };
+        Some(statistic(&moments, at, true))
+    }
+}
+
+// Tagged from outside (`{"exact":[…]}`, `{"sketch":{…}}`): serde can't read maps with number keys under its other tags.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Written<'a> {
+    Exact(&'a Values),
+    Sketch(&'a Sketch),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Read {
+    Exact(Values),
+    Sketch(Sketch),
+}
+
+impl Serialize for Distribution {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.values {
+            Some(values) => Written::Exact(values),
+            None => Written::Sketch(&self.sketch),
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Distribution {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Read::deserialize(deserializer)? {
+            Read::Exact(values) => {
+                let mut sketch = Sketch::default();
+                values.iter().for_each(|value| sketch.push(value));
+                Self {
+                    values: Some(values),
+                    sketch,
+                }
+            }
+            Read::Sketch(sketch) => Self {
+                values: None,
+                sketch,
+            },
+        })
     }
 }
 

@@ -34,10 +34,8 @@ pub struct Group {
     pub exchanges: BTreeMap<Acceptance, u64>,
     /// Exchanges by the reason given, where one was.
     pub reasons: BTreeMap<Acceptance, BTreeMap<Reason, u64>>,
-    /// Records whose sent mean or rate contradicts their own counts (the counts' values are used), in the `all` view.
+    /// Records whose sent mean or rate contradicts their own counts (the counts' values are used).
     pub contradictions: u64,
-    /// Those of them that are in the `aiperf` view.
-    pub contradictions_aiperf: u64,
     /// Σ prompt tokens, whatever the outcome.
     pub prompt_tokens: u64,
     /// Σ completion tokens, whatever the outcome.
@@ -97,10 +95,6 @@ impl Group {
             && observation.is_in_aiperf_view()
         {
             self.aiperf.add(record);
-            grow(
-                &mut self.contradictions_aiperf,
-                u64::from(record.recomputed.is_some() && !record.is_zero_step()),
-            );
         }
     }
 
@@ -117,7 +111,6 @@ impl Group {
             }
         }
         grow(&mut self.contradictions, other.contradictions);
-        grow(&mut self.contradictions_aiperf, other.contradictions_aiperf);
         grow(&mut self.prompt_tokens, other.prompt_tokens);
         grow(&mut self.generation_tokens, other.generation_tokens);
         self.aiperf.merge(&other.aiperf);

@@ -1,12 +1,12 @@
 //! Count, sum, mean, spread, minimum and maximum of values that are not kept, in a numerically sound way.
 //!
-//! The sum is Neumaier's, the spread Welford's, and two parts merge by Chan's formula, so that a million latencies of
-//! nearly the same size keep their standard deviation.
+//! The sum is Neumaier's, the spread Welford's, taken from the first value on, and two parts merge by Chan's formula: a
+//! million latencies of nearly the same size keep the digits of their standard deviation.
 
 use serde::{Deserialize, Serialize};
 
-/// Running moments of a stream of values.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+/// Running moments of a stream of values; all 0 while there is none.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Moments {
     pub(super) count: u64,
     pub(super) min: f64,
@@ -14,6 +14,9 @@ pub(super) struct Moments {
     sum: f64,
     /// What the additions to `sum` lost.
     sum_carry: f64,
+    /// The first value: the mean is kept as a distance from it, which loses less.
+    origin: f64,
+    /// Mean − origin.
     mean: f64,
     /// Σ (value − mean)².
     squares: f64,
@@ -28,7 +31,8 @@ impl Moments {
             max: value,
             sum: value,
             sum_carry: 0.0,
-            mean: value,
+            origin: value,
+            mean: 0.0,
             squares: 0.0,
         }
     }
@@ -38,12 +42,16 @@ impl Moments {
     }
 
     pub(super) fn merge(&mut self, other: &Moments) {
-        let (own, others) = (self.count as f64, other.count as f64);
-        let together = own + others;
-        if together == 0.0 {
+        if other.count == 0 {
             return;
         }
-        let apart = other.mean - self.mean;
+        if self.count == 0 {
+            *self = *other;
+            return;
+        }
+        let (own, others) = (self.count as f64, other.count as f64);
+        let together = own + others;
+        let apart = (other.origin - self.origin) + (other.mean - self.mean);
         self.squares += other.squares + apart * apart * own * others / together;
         self.mean += apart * others / together;
         self.add_to_sum(other.sum);

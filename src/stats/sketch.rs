@@ -22,8 +22,8 @@ const LARGEST: f64 = 1e12;
 // The crate's own limit on bins plays no part: only its mapping is used.
 static MAPPING: LazyLock<Config> = LazyLock::new(|| Config::new(RELATIVE_ERROR, 0, SMALLEST));
 
-/// Binned counts and moments of at least one value.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// Binned counts and moments.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sketch {
     pub(super) moments: Moments,
     /// Values of at most [`SMALLEST`].
@@ -33,28 +33,8 @@ pub(super) struct Sketch {
 }
 
 impl Sketch {
-    /// The sketch of some values; `None` of no values.
-    pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut values = values.into_iter();
-        let first = values.next()?;
-        let mut sketch = Self {
-            moments: Moments::of(first),
-            zero: 0,
-            bins: BTreeMap::new(),
-        };
-        sketch.bin(first);
-        for value in values {
-            sketch.push(value);
-        }
-        Some(sketch)
-    }
-
     pub(super) fn push(&mut self, value: f64) {
         self.moments.push(value);
-        self.bin(value);
-    }
-
-    fn bin(&mut self, value: f64) {
         if value > SMALLEST {
             *self
                 .bins

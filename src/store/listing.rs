@@ -128,10 +128,8 @@ impl ObservationRing {
     }
 
     fn newest(&self, query: &ListQuery, most: usize) -> Vec<Placed> {
-        let before = match &query.after {
-            None => None,
-            Some(id) => Some(self.place(id).unwrap_or(0)),
-        };
+        // Nothing comes before place 0, and nothing follows an observation that is gone.
+        let before = query.after.as_ref().map(|id| self.place(id).unwrap_or(0));
         self.newest_first(before)
             .filter(|(_, observation)| query.matches(observation))
             .take(most)

@@ -27,10 +27,14 @@ pub(super) fn reason(request: &RequestFacts, reply: &Reply, known: &Circumstance
         Outcome::Complete | Outcome::ErrorStatus => {}
     }
     let finished_by = |name: &str| reply.finish_reasons.iter().any(|reason| reason == name);
-    let waits_for_usage = request.stream && !reply.usage_event_seen && known.engine != Some(EngineName::TensorrtLlm);
+    let waits_for_usage =
+        request.stream && !reply.usage_event_seen && known.engine != Some(EngineName::TensorrtLlm);
     if request.prefill_leg {
         Reason::PrefillLeg
-    } else if matches!(known.route, Route::Responses | Route::Messages | Route::CompletionNative) {
+    } else if matches!(
+        known.route,
+        Route::Responses | Route::Messages | Route::CompletionNative
+    ) {
         Reason::RouteWithoutPayload
     } else if request.beam_search {
         Reason::BeamSearch

@@ -8,8 +8,13 @@ use super::route::{route, takes_stream_options};
 use crate::observation::{Route, cut_name};
 
 /// Fields that cover the body with a digest or signature: after a splice it would be wrong.
-const COVERS_BODY: [&str; 5] =
-    ["content-digest", "digest", "content-md5", "x-amz-content-sha256", "signature-input"];
+const COVERS_BODY: [&str; 5] = [
+    "content-digest",
+    "digest",
+    "content-md5",
+    "x-amz-content-sha256",
+    "signature-input",
+];
 
 /// The head of a request, as far as the tap needs it.
 #[derive(Debug)]
@@ -34,7 +39,8 @@ impl Arrival {
         Self {
             route,
             takes_stream_options: takes_stream_options(route, parts.uri.path()),
-            is_readable: route.is_observed() && !matches!(objection, Some(Skip::NotJson | Skip::Encoding)),
+            is_readable: route.is_observed()
+                && !matches!(objection, Some(Skip::NotJson | Skip::Encoding)),
             objection,
             takes_coding: takes_coding(headers),
             x_request_id: text(headers, "x-request-id").map(cut_name),
@@ -64,7 +70,10 @@ pub(super) fn is_coded(headers: &HeaderMap) -> bool {
     headers
         .get_all(header::CONTENT_ENCODING)
         .iter()
-        .any(|value| !value.as_bytes().trim_ascii().is_empty() && !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+        .any(|value| {
+            !value.as_bytes().trim_ascii().is_empty()
+                && !value.as_bytes().eq_ignore_ascii_case(b"identity")
+        })
 }
 
 /// The media type of a message without its parameters, in lower case.
@@ -79,10 +88,15 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
 }
 
 fn takes_coding(headers: &HeaderMap) -> bool {
-    headers.get_all(header::ACCEPT_ENCODING).iter().any(|value| {
-        let tokens = value.as_bytes().split(|&byte| byte == b',');
-        tokens.map(<[u8]>::trim_ascii).any(|token| !token.is_empty() && !token.eq_ignore_ascii_case(b"identity"))
-    })
+    headers
+        .get_all(header::ACCEPT_ENCODING)
+        .iter()
+        .any(|value| {
+            let tokens = value.as_bytes().split(|&byte| byte == b',');
+            tokens
+                .map(<[u8]>::trim_ascii)
+                .any(|token| !token.is_empty() && !token.eq_ignore_ascii_case(b"identity"))
+        })
 }
 
 /// The trace id of a W3C `traceparent`: version, 32 hexadecimal digits, span, flags.
@@ -108,15 +122,25 @@ mod tests {
         assert!(arrival(&[("content-type", "Application/JSON; charset=utf-8")]).is_readable);
         assert!(!arrival(&[]).is_readable);
         assert!(!arrival(&[("content-type", "text/plain")]).is_readable);
-        let gzip = arrival(&[("content-type", "application/json"), ("content-encoding", "gzip")]);
-        assert_eq!((gzip.is_readable, gzip.objection), (false, Some(Skip::Encoding)));
+        let gzip = arrival(&[
+            ("content-type", "application/json"),
+            ("content-encoding", "gzip"),
+        ]);
+        assert_eq!(
+            (gzip.is_readable, gzip.objection),
+            (false, Some(Skip::Encoding))
+        );
     }
 
     #[test]
     fn a_covered_body_is_read_and_never_altered() {
         for name in COVERS_BODY {
             let covered = arrival(&[("content-type", "application/json"), (name, "x")]);
-            assert_eq!((covered.is_readable, covered.objection), (true, Some(Skip::Signed)), "{name}");
+            assert_eq!(
+                (covered.is_readable, covered.objection),
+                (true, Some(Skip::Signed)),
+                "{name}"
+            );
         }
     }
 
@@ -125,10 +149,16 @@ mod tests {
         let long = "a".repeat(500);
         let seen = arrival(&[
             ("x-request-id", &long),
-            ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+            (
+                "traceparent",
+                "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            ),
         ]);
         assert_eq!(seen.x_request_id.unwrap().len(), 128);
         assert_eq!(seen.trace_id.unwrap(), "0af7651916cd43dd8448eb211c80319c");
-        assert_eq!(arrival(&[("traceparent", "junk-with-dashes")]).trace_id, None);
+        assert_eq!(
+            arrival(&[("traceparent", "junk-with-dashes")]).trace_id,
+            None
+        );
     }
 }

@@ -51,56 +51,82 @@ struct Choice {
 pub(super) fn classify(block: &Block<'_>, first: bool) -> Kind {
     let Some(data) = block.data() else {
         // A block that was too large to be looked at is some event.
-        return if block.bytes.is_some() { Kind::NoData } else { Kind::Other };
+        return if block.bytes.is_some() {
+            Kind::NoData
+        } else {
+            Kind::Other
+        };
     };
     if !needle::must_parse(&data) {
         return Kind::Other;
     }
-    let Some(root) = members(&data) else { return Kind::Other };
-    let last = |name: &str| root.iter().rev().find(|member| member.name == name).map(|member| member.value);
+    let Some(root) = members(&data) else {
+        return Kind::Other;
+    };
+    let last = |name: &str| {
+        root.iter()
+            .rev()
+            .find(|member| member.name == name)
+            .map(|member| member.value)
+    };
     let has_usage = last("usage").is_some_and(|usage| usage.starts_with('{'));
     let choices = last("choices").filter(|choices| *choices != "null" && !is_empty_array(choices));
     match choices {
         None if has_usage && !is_native(&root) => Kind::Caused {
             moved: Moved {
-                fingerprint: last("system_fingerprint").filter(|value| *value != "null").map(str::to_owned),
-                timings: last("timings").filter(|value| *value != "null").map(str::to_owned),
+                fingerprint: last("system_fingerprint")
+                    .filter(|value| *value != "null")
+                    .map(str::to_owned),
+                timings: last("timings")
+                    .filter(|value| *value != "null")
+                    .map(str::to_owned),
             },
             comments: comments(block.bytes.unwrap_or_default()),
         },
         None => Kind::Other,
         Some(_) if first && has_usage => Kind::FirstWithUsage,
-        Some(choices) if finishes(choices) => match closing_brace_from_end(block.bytes.unwrap_or_default()) {
-            Some(brace_from_end) => Kind::Finish(Finish {
-                brace_from_end,
-                lacks_fingerprint: last("system_fingerprint").is_none(),
-                lacks_timings: last("timings").is_none(),
-            }),
-            None => Kind::Other,
-        },
+        Some(choices) if finishes(choices) => {
+            match closing_brace_from_end(block.bytes.unwrap_or_default()) {
+                Some(brace_from_end) => Kind::Finish(Finish {
+                    brace_from_end,
+                    lacks_fingerprint: last("system_fingerprint").is_none(),
+                    lacks_timings: last("timings").is_none(),
+                }),
+                None => Kind::Other,
+            }
+        }
         Some(_) => Kind::Other,
     }
 }
 
 /// Whether the event holds data that the engine sends without being asked for usage.
 fn is_native(root: &[Member<'_>]) -> bool {
-    root.iter().any(|member| matches!(&*member.name, "error" | "sglext") && member.value != "null")
+    root.iter()
+        .any(|member| matches!(&*member.name, "error" | "sglext") && member.value != "null")
 }
 
 fn finishes(choices: &str) -> bool {
     let choices: Vec<Choice> = serde_json::from_str(choices).unwrap_or_default();
-    choices.iter().any(|choice| choice.finish_reason.is_string())
+    choices
+        .iter()
+        .any(|choice| choice.finish_reason.is_string())
 }
 
 fn is_empty_array(value: &str) -> bool {
-    value.strip_prefix('[').is_some_and(|rest| rest.trim_ascii_start() == "]")
+    value
+        .strip_prefix('[')
+        .is_some_and(|rest| rest.trim_ascii_start() == "]")
 }
 
 /// Whether the beginning of a block may still become the caused event: its choices are empty or not yet seen.
 pub(super) fn may_be_caused(beginning: &[u8]) -> bool {
-    let Some(found) = memmem::find(beginning, b"\"choices\"") else { return true };
+    let Some(found) = memmem::find(beginning, b"\"choices\"") else {
+        return true;
+    };
     let after = beginning[found + b"\"choices\"".len()..].trim_ascii_start();
-    let Some(value) = after.strip_prefix(b":") else { return true };
+    let Some(value) = after.strip_prefix(b":") else {
+        return true;
+    };
     let value = value.trim_ascii_start();
     match value.strip_prefix(b"[") {
         Some(inside) => matches!(inside.trim_ascii_start().first(), None | Some(b']')),
@@ -110,7 +136,10 @@ pub(super) fn may_be_caused(beginning: &[u8]) -> bool {
 
 /// The comment lines of a block, with a blank line behind them if there are any: they are not the injection's.
 fn comments(block: &[u8]) -> Bytes {
-    if !block.starts_with(b":") && memmem::find(block, b"\n:").is_none() && memmem::find(block, b"\r:").is_none() {
+    if !block.starts_with(b":")
+        && memmem::find(block, b"\n:").is_none()
+        && memmem::find(block, b"\r:").is_none()
+    {
         return Bytes::new();
     }
     let mut kept = Vec::new();
@@ -121,7 +150,11 @@ fn comments(block: &[u8]) -> Bytes {
     }
     if !kept.is_empty() {
         let end = lines(block).last().unwrap_or(b"\n");
-        kept.extend_from_slice(if end.trim_ascii().is_empty() { end } else { b"\n" });
+        kept.extend_from_slice(if end.trim_ascii().is_empty() {
+            end
+        } else {
+            b"\n"
+        });
     }
     kept.into()
 }
@@ -147,8 +180,15 @@ fn closing_brace_from_end(block: &[u8]) -> Option<usize> {
     let mut offset = 0;
     let mut found = None;
     for line in lines(block) {
-        if line.starts_with(b"data:") || line.starts_with(b"\xEF\xBB\xBFdata:") || line.starts_with(b"\ndata:") {
-            found = line.iter().rposition(|&byte| byte == b'}').map(|at| offset + at).or(found);
+        if line.starts_with(b"data:")
+            || line.starts_with(b"\xEF\xBB\xBFdata:")
+            || line.starts_with(b"\ndata:")
+        {
+            found = line
+                .iter()
+                .rposition(|&byte| byte == b'}')
+                .map(|at| offset + at)
+                .or(found);
         }
         offset += line.len();
     }
@@ -161,10 +201,19 @@ impl Finish {
         self.lacks_fingerprint || self.lacks_timings
     }
 
+    /// More bytes belong to the block's end than were seen when it was classified.
+    pub(super) fn grow_end(&mut self, bytes: usize) {
+        self.brace_from_end += bytes;
+    }
+
     /// The event with what moved put back as its last members.
     pub(super) fn restore(&self, event: Vec<Bytes>, moved: &Moved) -> Vec<Bytes> {
         let mut text = String::new();
-        if let Some(value) = moved.fingerprint.as_ref().filter(|_| self.lacks_fingerprint) {
+        if let Some(value) = moved
+            .fingerprint
+            .as_ref()
+            .filter(|_| self.lacks_fingerprint)
+        {
             text.push_str(",\"system_fingerprint\":");
             text.push_str(value);
         }
@@ -178,7 +227,13 @@ impl Finish {
     /// The event with a fingerprint that is known beforehand.
     pub(super) fn restore_fingerprint(&self, event: Vec<Bytes>, value: &str) -> Vec<Bytes> {
         let written = serde_json::Value::from(value).to_string();
-        self.restore(event, &Moved { fingerprint: Some(written), timings: None })
+        self.restore(
+            event,
+            &Moved {
+                fingerprint: Some(written),
+                timings: None,
+            },
+        )
     }
 
     /// Puts `text` before the root's closing brace. `event` are the last bytes of the block; the brace is among them,

@@ -77,13 +77,23 @@ impl Tap {
     pub fn arrive(&self, parts: &request::Parts, at: Instant) -> Exchange {
         let arrival = Arrival::read(parts);
         let tap = Arc::clone(&self.0);
-        tap.counters.requests_in_flight.with_label_values(&[arrival.route.as_str()]).inc();
-        let in_flight =
-            if arrival.route.is_observed() { tap.in_flight.fetch_add(1, Ordering::Relaxed) + 1 } else { 0 };
+        tap.counters
+            .requests_in_flight
+            .with_label_values(&[arrival.route.as_str()])
+            .inc();
+        let in_flight = if arrival.route.is_observed() {
+            tap.in_flight.fetch_add(1, Ordering::Relaxed) + 1
+        } else {
+            0
+        };
         Exchange {
             tap,
             arrival,
-            request: RequestFacts { n: 1, prompts: 1, ..RequestFacts::default() },
+            request: RequestFacts {
+                n: 1,
+                prompts: 1,
+                ..RequestFacts::default()
+            },
             started: at,
             started_at: SystemTime::now(),
             in_flight,
@@ -120,14 +130,16 @@ impl Exchange {
                 return None;
             }
             let is_vllm = self.tap.engine() == Some(EngineName::Vllm);
-            Some(match plan(body, &root, self.tap.settings.expose_usage, is_vllm) {
-                Plan::Inject { edits, strip } => match self.objection(strip) {
-                    Some(skip) => Err(skip),
-                    None => Ok(Some((splice(body, &edits), strip))),
+            Some(
+                match plan(body, &root, self.tap.settings.expose_usage, is_vllm) {
+                    Plan::Inject { edits, strip } => match self.objection(strip) {
+                        Some(skip) => Err(skip),
+                        None => Ok(Some((splice(body, &edits), strip))),
+                    },
+                    Plan::Skip(skip) => Err(self.objection(true).unwrap_or(skip)),
+                    Plan::Leave => Ok(None),
                 },
-                Plan::Skip(skip) => Err(self.objection(true).unwrap_or(skip)),
-                Plan::Leave => Ok(None),
-            })
+            )
         });
         match planned {
             None => {
@@ -155,7 +167,11 @@ impl Exchange {
             Some(Skip::Off)
         } else if self.arrival.objection.is_some() {
             self.arrival.objection
-        } else if let Some(skip) = self.tap.learned.objection(self.arrival.route, strip && self.arrival.takes_coding) {
+        } else if let Some(skip) = self
+            .tap
+            .learned
+            .objection(self.arrival.route, strip && self.arrival.takes_coding)
+        {
             Some(skip)
         } else if needs_fingerprint && self.tap.learned.fingerprint().is_none() {
             Some(Skip::FingerprintUnknown)
@@ -165,7 +181,11 @@ impl Exchange {
     }
 
     fn skip(&self, skip: Skip) {
-        self.tap.counters.injections_skipped.with_label_values(&[skip.into()]).inc();
+        self.tap
+            .counters
+            .injections_skipped
+            .with_label_values(&[<&str>::from(skip)])
+            .inc();
     }
 
     /// The body could not be held and passes as it comes.
@@ -186,7 +206,10 @@ impl Exchange {
     /// Whether the server refused a request that we altered, so that the client's own bytes must be sent.
     pub fn wants_replay(&self, status: StatusCode) -> bool {
         matches!(self.injection, Injection::Done { .. })
-            && matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY)
+            && matches!(
+                status,
+                StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
+            )
     }
 
     /// The client's own bytes were sent. Only another status than the first shows that the injection was at fault.
@@ -209,7 +232,12 @@ impl Exchange {
     }
 
     /// The response's head. Returns the filter that its body must go through, if any.
-    pub fn head(&mut self, head: &response::Parts, memory: &ConnectionMemory, at: Instant) -> Option<Filter> {
+    pub fn head(
+        &mut self,
+        head: &response::Parts,
+        memory: &ConnectionMemory,
+        at: Instant,
+    ) -> Option<Filter> {
         self.head_at = Some(at);
         self.status = Some(head.status);
         if !self.arrival.route.is_observed() || !head.status.is_success() {
@@ -231,7 +259,11 @@ impl Exchange {
         }
         if self.fault.is_some() {
             self.tap.learned.note_compression();
-            self.tap.counters.strips_skipped.with_label_values(&["encoding"]).inc();
+            self.tap
+                .counters
+                .strips_skipped
+                .with_label_values(&["encoding"])
+                .inc();
             return None;
         }
         Some(self.filter(memory))
@@ -240,7 +272,9 @@ impl Exchange {
     fn filter(&self, memory: &ConnectionMemory) -> Filter {
         let several = u64::from(self.request.n) * u64::from(self.request.prompts) > 1;
         let restore = if several {
-            let known = memory.fingerprint().or_else(|| self.tap.learned.fingerprint());
+            let known = memory
+                .fingerprint()
+                .or_else(|| self.tap.learned.fingerprint());
             Restore::Known(known.unwrap_or(Fingerprint::Absent))
         } else {
             Restore::FromSuccessor
@@ -259,7 +293,10 @@ impl Exchange {
         if let Some(observer) = &mut self.observer {
             let seen = guarded(|| {
                 #[cfg(feature = "fault-injection")]
-                assert!(memchr::memmem::find(bytes, b"spectap-fault").is_none(), "a fault was asked for");
+                assert!(
+                    memchr::memmem::find(bytes, b"spectap-fault").is_none(),
+                    "a fault was asked for"
+                );
                 observer.see(bytes, at);
             });
             if seen.is_none() {
@@ -286,9 +323,17 @@ impl Exchange {
         }
         let counters = &self.tap.counters;
         let route = self.arrival.route;
-        let code = self.status.map_or_else(|| "none".to_owned(), |status| status.as_u16().to_string());
-        counters.requests.with_label_values(&[route.as_str(), &code]).inc();
-        counters.requests_in_flight.with_label_values(&[route.as_str()]).dec();
+        let code = self
+            .status
+            .map_or_else(|| "none".to_owned(), |status| status.as_u16().to_string());
+        counters
+            .requests
+            .with_label_values(&[route.as_str(), &code])
+            .inc();
+        counters
+            .requests_in_flight
+            .with_label_values(&[route.as_str()])
+            .dec();
         if !route.is_observed() {
             return;
         }
@@ -314,7 +359,9 @@ impl Exchange {
             (End::Cancelled, _) | (_, None) => Outcome::Cancelled,
             (End::Truncated, _) => Outcome::Truncated,
             (End::Complete, Some(status)) if status.as_u16() >= 400 => Outcome::ErrorStatus,
-            (End::Complete, _) if reply.is_some_and(|reply| reply.error_event) => Outcome::ErrorEvent,
+            (End::Complete, _) if reply.is_some_and(|reply| reply.error_event) => {
+                Outcome::ErrorEvent
+            }
             (End::Complete, _) => Outcome::Complete,
         }
     }
@@ -326,11 +373,16 @@ impl Exchange {
         if !reply.payloads.is_empty() {
             learned.note_payload();
         }
-        if matches!(self.arrival.route, Route::ChatCompletions | Route::Completions) {
+        if matches!(
+            self.arrival.route,
+            Route::ChatCompletions | Route::Completions
+        ) {
             let fingerprint = match &reply.system_fingerprint {
                 Some(value) => Some(Fingerprint::Value(cut_name(value).into())),
-                None => (outcome == Outcome::Complete && !reply.finish_reasons.is_empty() && reply.fault.is_none())
-                    .then_some(Fingerprint::Absent),
+                None => (outcome == Outcome::Complete
+                    && !reply.finish_reasons.is_empty()
+                    && reply.fault.is_none())
+                .then_some(Fingerprint::Absent),
             };
             if let Some(fingerprint) = fingerprint {
                 if let Some(memory) = &self.memory {
@@ -351,7 +403,12 @@ impl Exchange {
 
     fn observation(&self, outcome: Outcome, reply: Option<&Reply>) -> Observation {
         let ended = Instant::now();
-        let moments = Moments { started: self.started, head: self.head_at, ended, connect: self.connect };
+        let moments = Moments {
+            started: self.started,
+            head: self.head_at,
+            ended,
+            connect: self.connect,
+        };
         let unknown = Reply::default();
         let seen = reply.unwrap_or(&unknown);
         let sequences = self.request.n.saturating_mul(self.request.prompts);
@@ -365,9 +422,14 @@ impl Exchange {
             (false, _, _) => (None, None),
             // Numbers that came before the fault stand.
             (true, Some(fault), Acceptance::Absent) => (Some(Acceptance::Unobserved), Some(fault)),
-            (true, None, Acceptance::Absent) => {
-                (Some(Acceptance::Absent), Some(absence::reason(&self.request, seen, &self.circumstances(outcome))))
-            }
+            (true, None, Acceptance::Absent) => (
+                Some(Acceptance::Absent),
+                Some(absence::reason(
+                    &self.request,
+                    seen,
+                    &self.circumstances(outcome),
+                )),
+            ),
             (true, _, acceptance) => (Some(acceptance), verdict.reason),
         };
         Observation {
@@ -379,7 +441,11 @@ impl Exchange {
             ended_at: self.started_at + ended.saturating_duration_since(self.started),
             lane: self.tap.settings.lane.clone(),
             route: self.arrival.route,
-            model: seen.model.as_deref().map(cut_name).or_else(|| self.request.model.clone()),
+            model: seen
+                .model
+                .as_deref()
+                .map(cut_name)
+                .or_else(|| self.request.model.clone()),
             tag: None,
             run: None,
             stream: self.request.stream,
@@ -414,11 +480,17 @@ impl Exchange {
 
     fn count(&self, observation: &Observation, reply: Option<&Reply>) {
         let counters = &self.tap.counters;
-        counters.outcomes.with_label_values(&[observation.outcome.as_str()]).inc();
+        counters
+            .outcomes
+            .with_label_values(&[observation.outcome.as_str()])
+            .inc();
         if observation.acceptance == Some(Acceptance::Unobserved)
             && let Some(reason) = observation.reason
         {
-            counters.unobserved.with_label_values(&[reason.as_str()]).inc();
+            counters
+                .unobserved
+                .with_label_values(&[reason.as_str()])
+                .inc();
         }
         let result = match self.injection {
             Injection::None => return,
@@ -427,7 +499,10 @@ impl Exchange {
             Injection::Done { .. } if observation.outcome == Outcome::Complete => "silent",
             Injection::Done { .. } => "unfinished",
         };
-        counters.injections.with_label_values(&["include_usage", result]).inc();
+        counters
+            .injections
+            .with_label_values(&["include_usage", result])
+            .inc();
     }
 }
 

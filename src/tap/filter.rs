@@ -50,8 +50,10 @@ pub struct Filter {
     held: Option<HeldFinish>,
     /// A data event was seen.
     begun: bool,
-    /// The block taken out ended in a lone CR: an LF that follows belongs to it.
-    swallow_line_feed: bool,
+    /// The last block ended in a CR at the end of its chunk: an LF that follows belongs to it.
+    ended_in_cr: bool,
+    /// The last block was taken out.
+    dropped: bool,
     /// Everything goes on as it comes.
     passing: bool,
 }
@@ -60,6 +62,18 @@ struct HeldFinish {
     event: Vec<Bytes>,
     finish: Finish,
     followers: Vec<Bytes>,
+}
+
+impl HeldFinish {
+    /// Adds the late LF of the block that was held last.
+    fn append(&mut self, line_feed: Bytes) {
+        if self.followers.is_empty() {
+            self.finish.grow_end(line_feed.len());
+            self.event.push(line_feed);
+        } else {
+            self.followers.push(line_feed);
+        }
+    }
 }
 
 impl Filter {
@@ -73,7 +87,8 @@ impl Filter {
             partly_out: false,
             held: None,
             begun: false,
-            swallow_line_feed: false,
+            ended_in_cr: false,
+            dropped: false,
             passing: false,
         }
     }
@@ -87,7 +102,17 @@ impl Filter {
         if chunk.is_empty() {
             return;
         }
-        let mut start = usize::from(std::mem::take(&mut self.swallow_line_feed) && chunk[0] == b'\n');
+        let mut start = 0;
+        if std::mem::take(&mut self.ended_in_cr) && chunk[0] == b'\n' {
+            start = 1;
+            if !self.dropped {
+                let line_feed = chunk.slice(..start);
+                match &mut self.held {
+                    Some(held) => held.append(line_feed),
+                    None => self.emit([line_feed]),
+                }
+            }
+        }
         let mut blocks = Vec::new();
         let mut begun = self.begun;
         let read = catch_unwind(AssertUnwindSafe(|| {
@@ -104,6 +129,8 @@ impl Filter {
             return;
         }
         self.begun = begun;
+        self.ended_in_cr =
+            blocks.last().is_some_and(|(end, _)| *end == chunk.len()) && chunk.ends_with(b"\r");
         for (end, kind) in blocks {
             let piece = chunk.slice(start.min(end)..end);
             start = end;
@@ -138,7 +165,8 @@ impl Filter {
     }
 
     fn emit(&mut self, pieces: impl IntoIterator<Item = Bytes>) {
-        self.out.extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
+        self.out
+            .extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
     }
 
     fn release_held(&mut self) {
@@ -152,6 +180,7 @@ impl Filter {
     fn block(&mut self, kind: Kind) {
         let pieces = std::mem::take(&mut self.pending);
         let partly_out = std::mem::take(&mut self.partly_out);
+        self.dropped = false;
         match kind {
             Kind::NoData => match &mut self.held {
                 Some(held) => {
@@ -184,11 +213,14 @@ impl Filter {
                     self.emit(held.finish.restore(held.event, &moved));
                     self.emit(held.followers);
                 } else if let Restore::Known(known) = &self.restore
-                    && moved.fingerprint.as_ref().is_some_and(|sent| !known.is_written(sent))
+                    && moved
+                        .fingerprint
+                        .as_ref()
+                        .is_some_and(|sent| !known.is_written(sent))
                 {
                     (self.report)(Incident::Skipped("fingerprint_changed"));
                 }
-                self.swallow_line_feed = pieces.last().is_some_and(|piece| piece.last() == Some(&b'\r'));
+                self.dropped = comments.is_empty();
                 self.emit([comments]);
                 (self.report)(Incident::Stripped);
             }
@@ -198,7 +230,11 @@ impl Filter {
     fn finish_event(&mut self, pieces: Vec<Bytes>, finish: Finish) {
         match &self.restore {
             Restore::FromSuccessor if finish.may_get_back() => {
-                self.held = Some(HeldFinish { event: pieces, finish, followers: Vec::new() });
+                self.held = Some(HeldFinish {
+                    event: pieces,
+                    finish,
+                    followers: Vec::new(),
+                });
                 self.bound_held();
             }
             Restore::Known(Fingerprint::Value(value)) => {
@@ -217,7 +253,9 @@ impl Filter {
             let pending = std::mem::take(&mut self.pending);
             self.emit(pending);
             self.partly_out = true;
-        } else if self.held.is_none() && (self.partly_out || !may_be_caused(self.splitter.pending())) {
+        } else if self.held.is_none()
+            && (self.partly_out || !may_be_caused(self.splitter.pending()))
+        {
             let kept = split_closing_run(&mut self.pending);
             let pending = std::mem::replace(&mut self.pending, kept);
             self.emit(pending);
@@ -228,7 +266,12 @@ impl Filter {
     /// What is held never grows beyond the largest event.
     fn bound_held(&mut self) {
         let Some(held) = &self.held else { return };
-        let length: usize = held.event.iter().chain(&held.followers).map(Bytes::len).sum();
+        let length: usize = held
+            .event
+            .iter()
+            .chain(&held.followers)
+            .map(Bytes::len)
+            .sum();
         if length > LARGEST_EVENT {
             (self.report)(Incident::Skipped("too_large"));
             self.release_held();
@@ -242,7 +285,10 @@ fn split_closing_run(pieces: &mut Vec<Bytes>) -> Vec<Bytes> {
     let mut run = Vec::new();
     while let Some(mut piece) = pieces.pop() {
         let in_run = |byte: &u8| matches!(byte, b'}' | b']') || byte.is_ascii_whitespace();
-        let split = piece.iter().rposition(|byte| !in_run(byte)).map_or(0, |last| last + 1);
+        let split = piece
+            .iter()
+            .rposition(|byte| !in_run(byte))
+            .map_or(0, |last| last + 1);
         let tail = piece.split_off(split);
         run.push(tail);
         if !piece.is_empty() {

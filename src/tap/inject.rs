@@ -82,14 +82,30 @@ pub(super) fn plan(body: &[u8], root: &[Member<'_>], expose: ExposeUsage, is_vll
     }
     let strip = expose == ExposeUsage::AsRequested;
     let Some(options) = named("stream_options").next() else {
-        let Some(end) = closing_brace(body, 0..body.len()) else { return Plan::Skip(Skip::NotJson) };
-        return Plan::Inject { edits: vec![Edit { place: end..end, text: WHOLE_MEMBER }], strip };
+        let Some(end) = closing_brace(body, 0..body.len()) else {
+            return Plan::Skip(Skip::NotJson);
+        };
+        return Plan::Inject {
+            edits: vec![Edit {
+                place: end..end,
+                text: WHOLE_MEMBER,
+            }],
+            strip,
+        };
     };
     let value = place(body, options.value);
     if options.value == "null" {
-        return Plan::Inject { edits: vec![Edit { place: value, text: WHOLE_VALUE }], strip };
+        return Plan::Inject {
+            edits: vec![Edit {
+                place: value,
+                text: WHOLE_VALUE,
+            }],
+            strip,
+        };
     }
-    let Some(inner) = members(options.value.as_bytes()) else { return Plan::Skip(Skip::OptionsShape) };
+    let Some(inner) = members(options.value.as_bytes()) else {
+        return Plan::Skip(Skip::OptionsShape);
+    };
     plan_options(body, &inner, value, expose, is_vllm)
 }
 
@@ -122,17 +138,34 @@ fn plan_options(
             if !is_vllm {
                 return Plan::Skip(Skip::ContinuousUsage);
             }
-            edits.push(Edit { place: place(body, member.value), text: "false" });
+            edits.push(Edit {
+                place: place(body, member.value),
+                text: "false",
+            });
         }
-        Some(member) if !matches!(member.value, "false" | "null") => return Plan::Skip(Skip::OptionsShape),
+        Some(member) if !matches!(member.value, "false" | "null") => {
+            return Plan::Skip(Skip::OptionsShape);
+        }
         _ => {}
     }
     match include_usage {
-        Some(member) => edits.push(Edit { place: place(body, member.value), text: "true" }),
+        Some(member) => edits.push(Edit {
+            place: place(body, member.value),
+            text: "true",
+        }),
         None => {
-            let Some(end) = closing_brace(body, value) else { return Plan::Skip(Skip::OptionsShape) };
-            let text = if inner.is_empty() { FIRST_OPTION } else { NEXT_OPTION };
-            edits.push(Edit { place: end..end, text });
+            let Some(end) = closing_brace(body, value) else {
+                return Plan::Skip(Skip::OptionsShape);
+            };
+            let text = if inner.is_empty() {
+                FIRST_OPTION
+            } else {
+                NEXT_OPTION
+            };
+            edits.push(Edit {
+                place: end..end,
+                text,
+            });
         }
     }
     edits.sort_by_key(|edit| edit.place.start);
@@ -141,7 +174,10 @@ fn plan_options(
 
 /// Where the closing brace of the object in `within` stands.
 fn closing_brace(body: &[u8], within: Range<usize>) -> Option<usize> {
-    body[within.clone()].iter().rposition(|&byte| byte == b'}').map(|offset| within.start + offset)
+    body[within.clone()]
+        .iter()
+        .rposition(|&byte| byte == b'}')
+        .map(|offset| within.start + offset)
 }
 
 /// The body with its edits done; `edits` are in order and don't overlap.

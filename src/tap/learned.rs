@@ -23,7 +23,9 @@ impl Fingerprint {
     pub(super) fn is_written(&self, written: &str) -> bool {
         match self {
             Fingerprint::Absent => written == "null",
-            Fingerprint::Value(value) => serde_json::from_str::<&str>(written).is_ok_and(|sent| sent == &**value),
+            Fingerprint::Value(value) => {
+                serde_json::from_str::<&str>(written).is_ok_and(|sent| sent == &**value)
+            }
         }
     }
 }
@@ -34,7 +36,10 @@ pub struct ConnectionMemory(Arc<Mutex<Option<Fingerprint>>>);
 
 impl ConnectionMemory {
     pub(super) fn fingerprint(&self) -> Option<Fingerprint> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub(super) fn remember(&self, fingerprint: Fingerprint) {
@@ -111,7 +116,10 @@ impl Learned {
         if of_route.sends_usage_unasked {
             Some(Skip::SentUnasked)
         } else {
-            of_route.refused_at.is_some_and(|at| at.elapsed() < REFUSED_FOR).then_some(Skip::Refused)
+            of_route
+                .refused_at
+                .is_some_and(|at| at.elapsed() < REFUSED_FOR)
+                .then_some(Skip::Refused)
         }
     }
 
@@ -122,7 +130,11 @@ impl Learned {
 
     /// Whether streams of this route carry usage that nobody asked for; the last stream tells.
     pub(super) fn usage_unasked(&self, route: Route, unasked: bool) {
-        self.state().routes.entry(route).or_default().sends_usage_unasked = unasked;
+        self.state()
+            .routes
+            .entry(route)
+            .or_default()
+            .sends_usage_unasked = unasked;
     }
 
     /// The engine refused an altered request and took the client's own.
@@ -149,14 +161,23 @@ mod tests {
     fn objections_are_per_route_and_can_end() {
         let learned = Learned::default();
         learned.usage_unasked(Route::ChatCompletions, true);
-        assert_eq!(learned.objection(Route::ChatCompletions, false), Some(Skip::SentUnasked));
+        assert_eq!(
+            learned.objection(Route::ChatCompletions, false),
+            Some(Skip::SentUnasked)
+        );
         assert_eq!(learned.objection(Route::Completions, false), None);
         learned.usage_unasked(Route::ChatCompletions, false);
         assert_eq!(learned.objection(Route::ChatCompletions, false), None);
         learned.refused(Route::Completions);
-        assert_eq!(learned.objection(Route::Completions, false), Some(Skip::Refused));
+        assert_eq!(
+            learned.objection(Route::Completions, false),
+            Some(Skip::Refused)
+        );
         learned.note_compression();
-        assert_eq!(learned.objection(Route::Generate, true), Some(Skip::ResponseEncoding));
+        assert_eq!(
+            learned.objection(Route::Generate, true),
+            Some(Skip::ResponseEncoding)
+        );
         assert_eq!(learned.objection(Route::Generate, false), None);
     }
 }

@@ -44,7 +44,10 @@ impl<'de> Visitor<'de> for Collect {
         let mut members = Vec::new();
         while let Some(Name(name)) = map.next_key()? {
             let value: &RawValue = map.next_value()?;
-            members.push(Member { name, value: value.get() });
+            members.push(Member {
+                name,
+                value: value.get(),
+            });
         }
         Ok(members)
     }

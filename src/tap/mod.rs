@@ -60,9 +60,19 @@ struct Shared {
 
 impl Tap {
     /// A tap that counts in `counters` and hands its observations to `sink`.
-    pub fn new(settings: TapSettings, counters: TapCounters, sink: Arc<dyn ObservationSink>) -> Self {
+    pub fn new(
+        settings: TapSettings,
+        counters: TapCounters,
+        sink: Arc<dyn ObservationSink>,
+    ) -> Self {
         let (learned, in_flight) = Default::default();
-        Self(Arc::new(Shared { settings, counters, sink, learned, in_flight }))
+        Self(Arc::new(Shared {
+            settings,
+            counters,
+            sink,
+            learned,
+            in_flight,
+        }))
     }
 }
 

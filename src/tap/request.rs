@@ -29,14 +29,22 @@ pub(super) struct RequestFacts {
 
 /// Reads the members of a request's root object.
 pub(super) fn read(root: &[Member<'_>]) -> RequestFacts {
-    let mut facts = RequestFacts { n: 1, prompts: 1, ..RequestFacts::default() };
+    let mut facts = RequestFacts {
+        n: 1,
+        prompts: 1,
+        ..RequestFacts::default()
+    };
     let mut kv_transfer = false;
     let mut one_token = false;
     for member in root {
         let value = member.value;
         match &*member.name {
             "stream" => facts.stream = value == "true",
-            "model" => facts.model = serde_json::from_str::<String>(value).ok().map(|name| cut_name(&name)),
+            "model" => {
+                facts.model = serde_json::from_str::<String>(value)
+                    .ok()
+                    .map(|name| cut_name(&name))
+            }
             "prompt" => facts.prompts = count_prompts(value),
             "stream_options" => read_stream_options(value, &mut facts),
             "kv_transfer_params" => kv_transfer = value.starts_with('{'),
@@ -62,12 +70,14 @@ fn read_sampling(member: &Member<'_>, facts: &mut RequestFacts) {
         "stop" => facts.has_stop = !matches!(value, "null" | "\"\"") && !is_empty_list(value),
         "use_beam_search" => facts.beam_search = value == "true",
         "temperature" => facts.facets.temperature = temperature_band(value),
-        "tools" if !is_empty_list(value) && value != "null" => facts.facets.format = OutputFormat::Tools,
+        "tools" if !is_empty_list(value) && value != "null" => {
+            facts.facets.format = OutputFormat::Tools
+        }
         "response_format" if facts.facets.format == OutputFormat::None => {
             facts.facets.format = response_format(value);
         }
-        "structured_outputs" | "guided_json" | "guided_regex" | "guided_grammar" | "guided_choice" | "grammar"
-        | "json_schema" | "regex" | "ebnf"
+        "structured_outputs" | "guided_json" | "guided_regex" | "guided_grammar"
+        | "guided_choice" | "grammar" | "json_schema" | "regex" | "ebnf"
             if value != "null" && facts.facets.format == OutputFormat::None =>
         {
             facts.facets.format = OutputFormat::Schema;
@@ -87,14 +97,17 @@ fn read_stream_options(value: &str, facts: &mut RequestFacts) {
 }
 
 fn is_empty_list(value: &str) -> bool {
-    value.strip_prefix('[').is_some_and(|rest| rest.trim_ascii_start() == "]")
+    value
+        .strip_prefix('[')
+        .is_some_and(|rest| rest.trim_ascii_start() == "]")
 }
 
 /// A list of strings or of token lists holds one prompt each; a list of token ids is one prompt.
 fn count_prompts(value: &str) -> u32 {
     let first = value.strip_prefix('[').map(str::trim_ascii_start);
     if first.is_some_and(|rest| rest.starts_with(['"', '['])) {
-        let list: Vec<&serde_json::value::RawValue> = serde_json::from_str(value).unwrap_or_default();
+        let list: Vec<&serde_json::value::RawValue> =
+            serde_json::from_str(value).unwrap_or_default();
         u32::try_from(list.len()).unwrap_or(u32::MAX).max(1)
     } else {
         1
@@ -141,7 +154,12 @@ mod tests {
     #[test]
     fn only_a_literal_true_streams() {
         assert!(facts(r#"{"stream" : true}"#).stream);
-        for text in [r#"{"stream":"true"}"#, r#"{"stream":1}"#, r#"{"stream":null}"#, r#"{"a":{"stream":true}}"#] {
+        for text in [
+            r#"{"stream":"true"}"#,
+            r#"{"stream":1}"#,
+            r#"{"stream":null}"#,
+            r#"{"a":{"stream":true}}"#,
+        ] {
             assert!(!facts(text).stream, "{text}");
         }
     }
@@ -161,13 +179,24 @@ mod tests {
     #[test]
     fn facets_come_from_the_request_alone() {
         let seen = facts(r#"{"temperature":0.0,"response_format":{"type":"json_schema"}}"#).facets;
-        assert_eq!(seen, Facets { temperature: TemperatureBand::Zero, format: OutputFormat::Schema });
-        assert_eq!(facts(r#"{"tools":[{}],"temperature":1}"#).facets.format, OutputFormat::Tools);
+        assert_eq!(
+            seen,
+            Facets {
+                temperature: TemperatureBand::Zero,
+                format: OutputFormat::Schema
+            }
+        );
+        assert_eq!(
+            facts(r#"{"tools":[{}],"temperature":1}"#).facets.format,
+            OutputFormat::Tools
+        );
     }
 
     #[test]
     fn a_prefill_leg_is_told_by_both_signs() {
-        assert!(facts(r#"{"max_tokens":1,"kv_transfer_params":{"do_remote_decode":true}}"#).prefill_leg);
+        assert!(
+            facts(r#"{"max_tokens":1,"kv_transfer_params":{"do_remote_decode":true}}"#).prefill_leg
+        );
         assert!(!facts(r#"{"max_tokens":1}"#).prefill_leg);
         assert!(!facts(r#"{"max_tokens":1,"kv_transfer_params":null}"#).prefill_leg);
     }

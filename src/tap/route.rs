@@ -56,7 +56,10 @@ mod tests {
 
     #[test]
     fn only_routes_with_the_option_are_asked() {
-        assert!(takes_stream_options(Route::Generate, "/x/inference/v1/generate"));
+        assert!(takes_stream_options(
+            Route::Generate,
+            "/x/inference/v1/generate"
+        ));
         assert!(!takes_stream_options(Route::Generate, "/generate"));
         assert!(!takes_stream_options(Route::Responses, "/v1/responses"));
     }

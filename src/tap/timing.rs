@@ -27,7 +27,9 @@ pub(super) fn timing(moments: &Moments, stream: bool, reply: Option<&Reply>) -> 
         ..Timing::default()
     };
     let Some(reply) = reply else { return timing };
-    let (Some(first), Some(last)) = (reply.first_content, reply.last_content) else { return timing };
+    let (Some(first), Some(last)) = (reply.first_content, reply.last_content) else {
+        return timing;
+    };
     if !stream {
         timing.request_latency_ms = Some(since_start(moments.ended));
         return timing;
@@ -40,8 +42,9 @@ pub(super) fn timing(moments: &Moments, stream: bool, reply: Option<&Reply>) -> 
         .completion_tokens
         .filter(|&tokens| tokens >= 2)
         .map(|tokens| (latency - first_token) / (tokens - 1) as f64);
-    timing.inter_chunk_latency_ms = (reply.content_chunks >= 2)
-        .then(|| milliseconds(last.saturating_duration_since(first)) / (reply.content_chunks - 1) as f64);
+    timing.inter_chunk_latency_ms = (reply.content_chunks >= 2).then(|| {
+        milliseconds(last.saturating_duration_since(first)) / (reply.content_chunks - 1) as f64
+    });
     timing
 }
 

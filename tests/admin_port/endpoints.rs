@@ -1,6 +1,8 @@
 //! What each path answers, and how errors look.
 
-use crate::server::{Server, within};
+use serde_json::json;
+
+use crate::server::{Server, observation, within};
 
 const PATHS: [&str; 8] = [
     "/",
@@ -108,6 +110,28 @@ async fn a_wrong_method_is_a_json_405_with_allow() {
         );
         assert_eq!(answer.header("allow"), Some(allowed), "{method} {path}");
     }
+}
+
+#[tokio::test]
+async fn the_numbers_are_those_of_what_was_observed_and_take_a_query() {
+    let server = Server::start().await;
+    (0..3).for_each(|number| server.record(observation(number)));
+    let summary = server.get("/api/v1/summary").await.json();
+    assert_eq!(summary["n"]["recorded"], 3, "{summary}");
+    let histogram = &summary["pooled_spec_decode_acceptance_histogram"];
+    assert_eq!(histogram, &json!({"1": 6, "2": 3, "3": 3}));
+    let by_model = server.get("/api/v1/summary?by=model").await.json();
+    assert_eq!(
+        by_model["groups"][0]["key"],
+        json!({"model": "m"}),
+        "{by_model}"
+    );
+    let other = server.get("/api/v1/summary?model=a%20b%2Fc").await.json();
+    assert_eq!(other["n"]["exchanges"], 0, "{other}");
+    assert_eq!(other["scope"]["filter"]["model"], "a b/c", "{other}");
+    let snapshot = server.get("/api/v1/snapshot").await;
+    assert_eq!(snapshot.status, 200);
+    serde_json::from_str::<spectap::export::Snapshot>(&snapshot.body).unwrap();
 }
 
 #[tokio::test]

@@ -3,9 +3,11 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use prometheus::process_collector::ProcessCollector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounter};
+use spectap::observation::{Acceptance, Reason};
 
-use crate::server::Server;
+use crate::server::{Server, observation};
 
 pub(crate) const PROMETHEUS_2: &str = "Accept: application/openmetrics-text;version=1.0.0;q=0.8,\
     application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1\r\n";
@@ -19,9 +21,50 @@ pub(crate) fn skip(test: &str, reason: &str) {
     eprintln!("SKIPPED {test}: {reason}");
 }
 
-/// A port with one series of each kind and with labels that need escaping.
-pub(crate) async fn with_series() -> Server {
+/// A port with every series of the tap, and labels that need escaping.
+pub(crate) async fn with_traffic() -> Server {
     let server = Server::start().await;
+    let process = ProcessCollector::for_self();
+    server.registry.register(Box::new(process)).unwrap();
+    let mut tagged = observation(1);
+    tagged.model = Some("org/model \"q8\"\\v1\n".to_owned());
+    tagged.tag = Some("math".to_owned());
+    server.record(tagged);
+    server.record(observation(2));
+    let mut absent = observation(3);
+    absent.spec_decode_acceptance.clear();
+    absent.acceptance = Some(Acceptance::Absent);
+    absent.reason = Some(Reason::LevelOff);
+    server.record(absent);
+    let counters = &server.counters;
+    counters.outcomes.with_label_values(&["complete"]).inc_by(3);
+    counters
+        .injections
+        .with_label_values(&["include_usage", "shown"])
+        .inc();
+    counters
+        .injections_skipped
+        .with_label_values(&["not_json"])
+        .inc();
+    counters
+        .strips_skipped
+        .with_label_values(&["engine_sends_usage"])
+        .inc();
+    counters.replays.with_label_values(&["same_status"]).inc();
+    counters
+        .upstream_errors
+        .with_label_values(&["connect"])
+        .inc();
+    counters
+        .upstream_connections
+        .with_label_values(&["idle"])
+        .set(1);
+    server
+}
+
+/// The same, with a histogram of awkward bounds and a counter whose name lacks the suffix.
+pub(crate) async fn with_series() -> Server {
+    let server = with_traffic().await;
     server
         .counters
         .requests
@@ -37,11 +80,8 @@ pub(crate) async fn with_series() -> Server {
         .requests_in_flight
         .with_label_values(&["completions"])
         .set(3);
-    let options = HistogramOpts::new(
-        "spectap_time_to_first_token_seconds",
-        "Time to the \"first\" token.",
-    )
-    .buckets(vec![0.00005, 0.5, 1.0, 2_000_000.0]);
+    let options = HistogramOpts::new("spectap_test_seconds", "How \"long\" a test takes.")
+        .buckets(vec![0.00005, 0.5, 1.0, 2_000_000.0]);
     let histogram = HistogramVec::new(options, &["model_name"]).unwrap();
     for value in [0.25, 0.75, 3_000_000.5] {
         histogram.with_label_values(&["m"]).observe(value);
@@ -54,13 +94,6 @@ pub(crate) async fn with_series() -> Server {
     .unwrap();
     bare.inc_by(9_007_199_254_740_991);
     server.registry.register(Box::new(bare)).unwrap();
-    let info = prometheus::IntGaugeVec::new(
-        prometheus::Opts::new("spectap_build_info", "The build."),
-        &["version"],
-    )
-    .unwrap();
-    info.with_label_values(&["0.1.0"]).set(1);
-    server.registry.register(Box::new(info)).unwrap();
     server
 }
 
@@ -156,32 +189,32 @@ print(json.dumps(found))
         9_007_199_254_740_991.0,
     );
     expect(
-        r#"spectap_build_info{"version": "0.1.0"}"#,
+        r#"spectap_build_info{"commit": "", "version": "0.1.0"}"#,
         "spectap_build_info",
         "gauge",
         1.0,
     );
-    let first_token = "spectap_time_to_first_token_seconds";
+    let test_seconds = "spectap_test_seconds";
     expect(
-        &format!(r#"{first_token}_bucket{{"le": "1.0", "model_name": "m"}}"#),
-        first_token,
+        &format!(r#"{test_seconds}_bucket{{"le": "1.0", "model_name": "m"}}"#),
+        test_seconds,
         "histogram",
         2.0,
     );
     expect(
-        &format!(r#"{first_token}_bucket{{"le": "+Inf", "model_name": "m"}}"#),
-        first_token,
+        &format!(r#"{test_seconds}_bucket{{"le": "+Inf", "model_name": "m"}}"#),
+        test_seconds,
         "histogram",
         3.0,
     );
     expect(
-        &format!(r#"{first_token}_sum{{"model_name": "m"}}"#),
-        first_token,
+        &format!(r#"{test_seconds}_sum{{"model_name": "m"}}"#),
+        test_seconds,
         "histogram",
         3_000_001.5,
     );
-    let help = &found[format!(r#"{first_token}_count{{"model_name": "m"}}"#)][2];
-    assert_eq!(help, "Time to the \"first\" token.");
+    let help = &found[format!(r#"{test_seconds}_count{{"model_name": "m"}}"#)][2];
+    assert_eq!(help, "How \"long\" a test takes.");
 }
 
 #[tokio::test]
@@ -190,7 +223,7 @@ async fn promtool_finds_nothing_to_say_about_the_classic_text() {
     if Command::new("promtool").arg("--version").output().is_err() {
         return skip(TEST, "there is no promtool on PATH");
     }
-    let server = Server::start().await;
+    let server = with_traffic().await;
     server
         .counters
         .requests

@@ -1,5 +1,11 @@
 //! The admin port's promises, over real sockets with raw bytes.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests fail as tests do"
+)]
+
 mod endpoints;
 mod exposition;
 mod guard;

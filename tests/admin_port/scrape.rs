@@ -45,12 +45,19 @@ async fn a_real_prometheus_scrapes_both_texts() {
     let _prometheus = start(directory.path(), port);
     for job in ["openmetrics", "classic"] {
         wait_for(port, &format!("up{{job=\"{job}\"}}"), "1").await;
-        let bucket =
-            format!("spectap_time_to_first_token_seconds_bucket{{job=\"{job}\",le=~\"1|1.0\"}}");
+        let bucket = format!("spectap_test_seconds_bucket{{job=\"{job}\",le=~\"1|1.0\"}}");
         for (query, value) in [
             (format!("spectap_requests_total{{job=\"{job}\"}}"), "41"),
             (format!("spectap_requests_in_flight{{job=\"{job}\"}}"), "3"),
             (bucket, "2"),
+            (
+                format!("sum(spectap_spec_decode_num_accepted_tokens_total{{job=\"{job}\"}})"),
+                "14",
+            ),
+            (
+                format!("spectap_spec_decode_num_drafts_total{{job=\"{job}\",tag=\"math\"}}"),
+                "4",
+            ),
         ] {
             wait_for(port, &query, value).await;
         }

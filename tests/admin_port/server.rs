@@ -8,6 +8,7 @@ use prometheus::Registry;
 use serde_json::{Value, json};
 use spectap::admin::{Access, AdminState, Readiness, router, serve};
 use spectap::counters::TapCounters;
+use spectap::export::prometheus::{BuildInfo, register};
 use spectap::observation::{Observation, ObservationSink};
 use spectap::stats::Statistics;
 use spectap::store::ObservationRing;
@@ -24,7 +25,8 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) counters: TapCounters,
     pub(crate) registry: Registry,
-    pub(crate) ring: Arc<ObservationRing>,
+    statistics: Arc<Statistics>,
+    ring: Arc<ObservationRing>,
     pub(crate) inject: InjectSwitch,
     pub(crate) readiness: Arc<Readiness>,
     stop: Option<oneshot::Sender<()>>,
@@ -32,23 +34,13 @@ pub(crate) struct Server {
 }
 
 /// What a test may choose.
+#[derive(Default)]
 pub(crate) struct Choice {
     /// The address that the port believes to be bound to; tests always listen on loopback.
     pub(crate) believed: Option<SocketAddr>,
     pub(crate) token: Option<&'static str>,
     pub(crate) protect_metrics: bool,
     pub(crate) upstream: Option<String>,
-}
-
-impl Default for Choice {
-    fn default() -> Self {
-        Self {
-            believed: None,
-            token: None,
-            protect_metrics: false,
-            upstream: None,
-        }
-    }
 }
 
 impl Server {
@@ -61,12 +53,18 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let registry = Registry::new();
         let counters = TapCounters::register(&registry).unwrap();
+        let statistics = Arc::new(Statistics::new());
+        let build = BuildInfo {
+            version: "0.1.0".to_owned(),
+            commit: String::new(),
+        };
+        register(&registry, statistics.clone(), &build).unwrap();
         let ring = Arc::new(ObservationRing::new());
         let inject = InjectSwitch::new(true);
         let readiness = Arc::new(Readiness::new(choice.upstream));
         let state = AdminState {
             registry: registry.clone(),
-            statistics: Arc::new(Statistics::default()),
+            statistics: statistics.clone(),
             ring: ring.clone(),
             inject: inject.clone(),
             readiness: readiness.clone(),
@@ -84,6 +82,7 @@ impl Server {
             address,
             counters,
             registry,
+            statistics,
             ring,
             inject,
             readiness,
@@ -134,8 +133,11 @@ impl Server {
         Answer::parse(&bytes)
     }
 
+    /// Hands an observation to everything that keeps one.
     pub(crate) fn record(&self, observation: Observation) {
-        self.ring.record(Arc::new(observation));
+        let observation = Arc::new(observation);
+        self.statistics.record(observation.clone());
+        self.ring.record(observation);
     }
 }
 

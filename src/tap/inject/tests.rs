@@ -3,9 +3,10 @@ use super::*;
 fn injected(body: &str, expose: ExposeUsage, is_vllm: bool) -> Result<(String, bool), Plan> {
     let root = members(body.as_bytes()).unwrap();
     match plan(body.as_bytes(), &root, expose, is_vllm) {
-        Plan::Inject { edits, strip } => {
-            Ok((String::from_utf8(splice(body.as_bytes(), &edits).to_vec()).unwrap(), strip))
-        }
+        Plan::Inject { edits, strip } => Ok((
+            String::from_utf8(splice(body.as_bytes(), &edits).to_vec()).unwrap(),
+            strip,
+        )),
         other => Err(other),
     }
 }
@@ -17,8 +18,7 @@ fn as_requested(body: &str) -> Result<(String, bool), Plan> {
 #[test]
 fn the_member_stands_last_and_every_other_byte_stays() {
     let body = "\n{ \"stream\" : true , \"temperature\":1.50,\"seed\":1E3 \t}\n";
-    let expected =
-        "\n{ \"stream\" : true , \"temperature\":1.50,\"seed\":1E3 \t,\"stream_options\":{\"include_usage\":true}}\n";
+    let expected = "\n{ \"stream\" : true , \"temperature\":1.50,\"seed\":1E3 \t,\"stream_options\":{\"include_usage\":true}}\n";
     assert_eq!(as_requested(body), Ok((expected.to_owned(), true)));
 }
 
@@ -47,7 +47,11 @@ fn a_present_value_is_replaced_in_place() {
         ),
     ];
     for (body, expected) in cases {
-        assert_eq!(as_requested(body), Ok((expected.to_owned(), true)), "{body}");
+        assert_eq!(
+            as_requested(body),
+            Ok((expected.to_owned(), true)),
+            "{body}"
+        );
     }
 }
 
@@ -64,7 +68,11 @@ fn what_decides_twice_is_left_alone() {
         r#"{"stream":true,"stream_options":{},"stream_options":null}"#,
         r#"{"stream":true,"stream_options":{"include_usage":null,"include_usage":false}}"#,
     ] {
-        assert_eq!(as_requested(body), Err(Plan::Skip(Skip::DuplicateMember)), "{body}");
+        assert_eq!(
+            as_requested(body),
+            Err(Plan::Skip(Skip::DuplicateMember)),
+            "{body}"
+        );
     }
 }
 
@@ -76,7 +84,11 @@ fn shapes_that_can_not_be_completed_are_left_alone() {
         r#"{"stream":true,"stream_options":{"include_usage":1}}"#,
         r#"{"stream":true,"stream_options":{"continuous_usage_stats":"yes"}}"#,
     ] {
-        assert_eq!(as_requested(body), Err(Plan::Skip(Skip::OptionsShape)), "{body}");
+        assert_eq!(
+            as_requested(body),
+            Err(Plan::Skip(Skip::OptionsShape)),
+            "{body}"
+        );
     }
 }
 
@@ -85,10 +97,19 @@ fn always_shows_what_it_injects_and_respects_a_refusal() {
     let always = |body| injected(body, ExposeUsage::Always, true);
     assert_eq!(
         always(r#"{"stream":true}"#),
-        Ok((r#"{"stream":true,"stream_options":{"include_usage":true}}"#.to_owned(), false))
+        Ok((
+            r#"{"stream":true,"stream_options":{"include_usage":true}}"#.to_owned(),
+            false
+        ))
     );
-    assert_eq!(always(r#"{"stream":true,"stream_options":{"include_usage":false}}"#), Err(Plan::Leave));
-    assert_eq!(always(r#"{"stream":true,"stream_options":{"continuous_usage_stats":true}}"#), Err(Plan::Leave));
+    assert_eq!(
+        always(r#"{"stream":true,"stream_options":{"include_usage":false}}"#),
+        Err(Plan::Leave)
+    );
+    assert_eq!(
+        always(r#"{"stream":true,"stream_options":{"continuous_usage_stats":true}}"#),
+        Err(Plan::Leave)
+    );
 }
 
 #[test]

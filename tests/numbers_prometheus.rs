@@ -1,0 +1,209 @@
+//! The Prometheus series say what the JSON says, under the names and labels that are promised.
+
+#![allow(
+    clippy::expect_used,
+    reason = "a test fails loudly; clippy sees only the test functions as tests"
+)]
+
+mod numbers_support;
+
+use std::collections::BTreeMap;
+
+use numbers_support::{aiperf_observations, observation, record, recorded, statistics};
+use prometheus::{Registry, TextEncoder};
+use spectap::export::prometheus::{BuildInfo, register};
+use spectap::export::{Query, summary};
+use spectap::observation::{Observation, Route};
+use spectap::record::Recomputed;
+
+fn scrape(exchanges: Vec<Observation>) -> BTreeMap<String, f64> {
+    scrape_text(exchanges)
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            let (series, value) = line.rsplit_once(' ').expect("series and value");
+            (series.to_owned(), value.parse().expect("a number"))
+        })
+        .collect()
+}
+
+fn scrape_text(exchanges: Vec<Observation>) -> String {
+    let registry = Registry::new();
+    let build = BuildInfo {
+        version: "1.2.3".into(),
+        commit: "abc".into(),
+    };
+    register(&registry, statistics(exchanges), &build).expect("fresh names");
+    TextEncoder::new()
+        .encode_to_string(&registry.gather())
+        .expect("text")
+}
+
+#[test]
+fn counters_and_the_step_histogram_equal_the_json() {
+    let exchanges = aiperf_observations("aiperf-vllm");
+    let json = summary(&statistics(exchanges.clone()), &Query::default()).sequences;
+    let mut exchanges = exchanges;
+    for exchange in &mut exchanges {
+        exchange.model = Some("m".into());
+    }
+    let series = scrape(exchanges);
+    let labels = r#"{backend="vllm",model_name="m"}"#;
+    let of = |name: &str| series[&format!("spectap_spec_decode_{name}{labels}")];
+    let json_of = |tag: &str| json.metrics[tag].avg;
+    assert_eq!(of("num_drafts_total"), json_of("total_spec_decode_steps"));
+    assert_eq!(of("num_draft_tokens_total"), json_of("total_draft_tokens"));
+    assert_eq!(
+        of("num_accepted_tokens_total"),
+        json_of("total_accepted_draft_tokens")
+    );
+    assert_eq!(
+        of("accepted_tokens_per_step_sum"),
+        json_of("total_accepted_draft_tokens")
+    );
+    assert_eq!(
+        of("accepted_tokens_per_step_count"),
+        json_of("total_spec_decode_steps")
+    );
+    assert_eq!(of("acceptance_length_count"), 37.0);
+    let sum = json.metrics["spec_decode_acceptance_length"]
+        .sum
+        .expect("a sum");
+    assert!((of("acceptance_length_sum") - sum).abs() < 1e-9);
+
+    let mut below = 0.0;
+    for bound in 0..=16_u32 {
+        let steps = json.pooled_spec_decode_acceptance_histogram.get(&bound);
+        below += steps.copied().unwrap_or(0) as f64;
+        let bucket = format!(
+            r#"spectap_spec_decode_accepted_tokens_per_step_bucket{{backend="vllm",model_name="m",le="{bound}"}}"#
+        );
+        assert_eq!(series[&bucket], below, "{bucket}");
+    }
+    let position = |position: u32| {
+        series[&format!(
+            r#"spectap_spec_decode_num_accepted_tokens_per_pos_total{{backend="vllm",model_name="m",position="{position}"}}"#
+        )]
+    };
+    let positions: f64 = (0..5).map(position).sum();
+    assert_eq!(
+        positions,
+        of("num_accepted_tokens_total"),
+        "each accepted draft has one position"
+    );
+    assert_eq!(position(4), 68.0, "the steps that accepted all five");
+}
+
+#[test]
+fn every_exchange_is_in_requests_total_with_its_reason() {
+    let series = scrape(aiperf_observations("aiperf-vllm"));
+    let of = |backend: &str, acceptance: &str, reason: &str| {
+        series[&format!(
+            r#"spectap_spec_decode_requests_total{{acceptance="{acceptance}",backend="{backend}",model_name="m",reason="{reason}"}}"#
+        )]
+    };
+    assert_eq!(of("vllm", "recorded", "none"), 37.0);
+    assert_eq!(of("vllm", "zero_step", "none"), 6.0);
+    assert_eq!(of("unknown", "absent", "unknown"), 7.0);
+    assert_eq!(of("unknown", "ambiguous", "two_payloads"), 1.0);
+    assert_eq!(of("unknown", "malformed", "bad_number"), 4.0);
+    let violation = r#"spectap_spec_decode_violations_total{backend="unknown",kind="bad_number",model_name="m"}"#;
+    assert_eq!(series[violation], 4.0);
+    let all: f64 = series
+        .iter()
+        .filter(|(name, _)| name.starts_with("spectap_spec_decode_requests_total"))
+        .map(|(_, value)| value)
+        .sum();
+    assert_eq!(all, 60.0);
+}
+
+#[test]
+fn times_are_in_seconds_and_routes_fold_together() {
+    let mut chat = recorded(vec![record(&[1, 1])]);
+    chat.timing.request_latency_ms = Some(250.0);
+    chat.timing.time_to_first_token_ms = Some(50.0);
+    chat.usage.prompt_tokens = Some(7);
+    chat.usage.completion_tokens = Some(3);
+    let mut completion = chat.clone();
+    completion.route = Route::Completions;
+    let series = scrape(vec![chat, completion]);
+    let labels = r#"backend="vllm",model_name="m""#;
+    assert_eq!(
+        series[&format!("spectap_e2e_request_latency_seconds_sum{{{labels}}}")],
+        0.5
+    );
+    assert_eq!(
+        series[&format!("spectap_e2e_request_latency_seconds_count{{{labels}}}")],
+        2.0
+    );
+    assert_eq!(
+        series[&format!(r#"spectap_time_to_first_token_seconds_bucket{{{labels},le="0.06"}}"#)],
+        2.0
+    );
+    assert_eq!(
+        series[&format!(r#"spectap_time_to_first_token_seconds_bucket{{{labels},le="0.04"}}"#)],
+        0.0
+    );
+    assert_eq!(
+        series[&format!("spectap_prompt_tokens_total{{{labels}}}")],
+        14.0
+    );
+    assert_eq!(
+        series[&format!("spectap_generation_tokens_total{{{labels}}}")],
+        6.0
+    );
+}
+
+#[test]
+fn only_counters_of_tagged_exchanges_carry_the_tag() {
+    let mut tagged = recorded(vec![record(&[1, 1])]);
+    tagged.tag = Some("math".into());
+    let text = scrape_text(vec![tagged, recorded(vec![record(&[1, 1])])]);
+    let series: Vec<&str> = text.lines().filter(|line| line.contains("tag=")).collect();
+    assert!(
+        series.contains(
+            &r#"spectap_spec_decode_num_drafts_total{backend="vllm",model_name="m",tag="math"} 2"#
+        ),
+        "{series:#?}"
+    );
+    assert!(
+        text.contains("spectap_spec_decode_num_drafts_total{backend=\"vllm\",model_name=\"m\"} 2")
+    );
+    assert!(text.contains(
+        "spectap_spec_decode_acceptance_length_count{backend=\"vllm\",model_name=\"m\"} 2"
+    ));
+}
+
+#[test]
+fn a_contradicting_mean_is_a_violation() {
+    let mut lying = record(&[1, 1]);
+    lying.mean_acceptance_length = Some(9.0);
+    assert!(lying.note_contradiction());
+    assert!(matches!(lying.recomputed, Some(Recomputed { .. })));
+    let series = scrape(vec![recorded(vec![lying])]);
+    let name = r#"spectap_spec_decode_violations_total{backend="vllm",kind="mean_or_rate",model_name="m"}"#;
+    assert_eq!(series[name], 1.0);
+}
+
+#[test]
+fn help_says_what_the_engine_vocabulary_hides() {
+    let text = scrape_text(vec![recorded(vec![record(&[1, 1])])]);
+    assert!(text.contains("# HELP spectap_spec_decode_num_drafts_total Verify steps"));
+    let length = text
+        .lines()
+        .find(|line| line.starts_with("# HELP spectap_spec_decode_acceptance_length "))
+        .expect("a HELP line");
+    assert!(length.contains("includes the bonus token"));
+    assert!(text.contains(r#"spectap_build_info{commit="abc",version="1.2.3"} 1"#));
+}
+
+#[test]
+fn without_exchanges_there_are_no_series_but_the_build() {
+    let series = scrape(Vec::new());
+    assert_eq!(series.len(), 1, "{series:?}");
+    let mut nameless = observation();
+    nameless.model = None;
+    let series = scrape(vec![nameless]);
+    let name = r#"spectap_spec_decode_requests_total{acceptance="absent",backend="unknown",model_name="unknown",reason="unknown"}"#;
+    assert_eq!(series[name], 1.0);
+}
