@@ -108,11 +108,11 @@ fn is_test(path: &Path) -> bool {
     })
 }
 
-/// Texts that are the name of a series and nothing else.
+/// Texts that are the name of a series and nothing else: what is counted and its unit or kind, so at least three words.
 fn series_names(source: &str) -> BTreeSet<String> {
     source
         .split('"')
-        .filter(|text| text.starts_with("spectap_") && text.len() > "spectap_".len())
+        .filter(|text| text.starts_with("spectap_") && text.split('_').count() > 2)
         .filter(|text| {
             text.bytes()
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
