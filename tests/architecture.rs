@@ -2,6 +2,8 @@
 //!
 //! `src/lib.rs` draws the way of the data; the table here is that picture in a form that a test can hold the code to.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
 #[path = "architecture/source.rs"]
 mod source;
 

@@ -1,5 +1,7 @@
 //! The repository holds no path of the machine that it was written on, and its pages link to files that exist.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
