@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import openai
 
-from cases import MESSAGES, MODEL, PROMPT, TOOLS, TWICE
+from cases import MESSAGES, MODEL, PROMPT, TOOLS
 
 GREEDY = {"model": MODEL, "max_tokens": 48, "temperature": 0}
 
@@ -98,7 +98,7 @@ WITH_PAYLOAD = {
 
 # name -> (what to do, reason, outcome)
 WITHOUT_PAYLOAD = {
-    "client-n2": (lambda c, name: chat(c, name, **TWICE), "n_gt_1", "complete"),
+    "client-n2": (lambda c, name: chat(c, name, n=2, temperature=0.8, extra_body={"ignore_eos": True}), "n_gt_1", "complete"),
     "client-stop-string": (lambda c, name: chat(c, name, stop=" bonus", max_tokens=200), "stop_string", "complete"),
     "client-stop-string-stream": (
         lambda c, name: chat(c, name, stop=[" bonus"], max_tokens=200, stream=True),

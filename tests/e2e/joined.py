@@ -12,9 +12,9 @@ TEXTS = {"content", "text", "reasoning", "reasoning_content", "arguments"}
 
 
 def of_body(body):
-    """The view of a stream's bytes; None for a body that is no stream."""
+    """The view of a body; one that is not streamed counts as one chunk."""
     if not body.startswith(b"data:"):
-        return None
+        return [], of_chunks([json.loads(body)])
     lines = [line for event in body.split(b"\n\n") for line in event.split(b"\n") if line]
     others = [line for line in lines if not line.startswith(b"data: {")]
     return others, of_chunks([json.loads(line[6:]) for line in lines if line.startswith(b"data: {")])

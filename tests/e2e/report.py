@@ -22,8 +22,8 @@ class Report:
             for line in detail.splitlines()[:40]:
                 print(f"           {line}", flush=True)
 
-    def joined(self, what):
-        """Something was equal only with the steps of a stream joined."""
+    def loose(self, what):
+        """Something was equal only with that left aside which vLLM did not do alike."""
         self.loosely.append(f"{self.place}: {what}")
 
     def table(self, what, columns):
@@ -44,7 +44,7 @@ class Report:
     def end(self):
         """The last word, and the exit code."""
         print(
-            f"\n{self.passed} checks passed, {len(self.loosely)} of them with the steps of a stream joined,"
+            f"\n{self.passed} checks passed, {len(self.loosely)} of them not to the byte since vLLM did not repeat itself,"
             f" {len(self.failures)} failed"
         )
         for failure in self.failures:
