@@ -1,10 +1,208 @@
-//! stub
+//! `spectap demo`: the main job on one machine. A simulated engine with several models, clients that use it, the tap
+//! between them, and a table that grows while the traffic goes through. No GPU, nothing beyond loopback.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::demo::DemoArgs;
+use crate::config::Config;
+use crate::export::{By, Query, Summary, summary, table};
+use crate::proxy::{UpstreamAddress, UpstreamAddressError};
+use crate::serve::{Instance, StartError};
+use crate::simulate::traffic::{self, Outcomes, Tally, Traffic};
+use crate::simulate::{Acceptance, AcceptanceError, Engine, EngineKind, Model, Settings, Totals};
+use crate::tap::ExposeUsage;
+
+/// Models of the demo, and the probability of each draft position to be kept, given that all before it were.
+const MODELS: [(&str, &str); 3] = [
+    ("chat-8b", "0.82,0.74,0.66,0.58"),
+    ("code-32b", "0.93,0.90,0.87,0.84,0.80"),
+    ("reasoning-70b", "0.71,0.55,0.42"),
+];
+
+/// Times of the simulated engine: a first token that can be seen to wait, and steps of a mid-sized model.
+const PREFILL_TIME: Duration = Duration::from_millis(40);
+const STEP_TIME: Duration = Duration::from_millis(12);
+
+/// Most tokens of one reply.
+const MOST_TOKENS: u64 = 160;
+
+/// Time between two tables on a terminal, and where output is kept.
+const LIVE_PERIOD: Duration = Duration::from_secs(1);
+const KEPT_PERIOD: Duration = Duration::from_secs(5);
+
+/// Why the demo ended early.
 #[derive(Debug, thiserror::Error)]
-#[error("x")]
-pub struct DemoError;
+pub enum DemoError {
+    /// The tap could not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A built-in setting is wrong: a fault of spectap itself.
+    #[error("the simulated models are wrong: {0}")]
+    Models(#[from] AcceptanceError),
+    /// The simulated engine has an address that can't be used: a fault of spectap itself.
+    #[error("the simulated engine's address {0}")]
+    Address(#[from] UpstreamAddressError),
+    /// Nothing could be written, or no port could be had.
+    #[error("the demo failed: {0}")]
+    System(#[from] io::Error),
+}
+
+/// What a demo came to.
+#[derive(Debug)]
+pub struct Finished {
+    /// The numbers of the last table.
+    pub summary: Summary,
+    /// What the simulated engine says that it sent, by model.
+    pub totals: BTreeMap<String, Totals>,
+    /// How the clients fared.
+    pub outcomes: Outcomes,
+}
+
+/// Runs the demo until `stop` fires, or its time or its requests are over.
+///
+/// # Errors
+///
+/// When a port can't be bound or the output can't be written.
 pub async fn run(
-    _a: &crate::cli::demo::DemoArgs,
-    _t: tokio_util::sync::CancellationToken,
-) -> Result<(), DemoError> {
-    Ok(())
+    args: &DemoArgs,
+    stop: CancellationToken,
+    out: &mut dyn Write,
+) -> Result<Finished, DemoError> {
+    let engine = Engine::start(engine_settings(args.seed)?).await?;
+    let instance = Instance::start(tap_settings(args, &engine.url())?).await?;
+    let tap_url = format!("http://{}", instance.addresses()[0]);
+    writeln!(
+        out,
+        "A simulated vLLM with {} models answers at {}.",
+        MODELS.len(),
+        engine.url()
+    )?;
+    writeln!(
+        out,
+        "{} clients reach it through spectap at {tap_url}.",
+        args.concurrency
+    )?;
+    writeln!(
+        out,
+        "Its numbers are on http://{}/metrics and",
+        instance.admin_address()
+    )?;
+    writeln!(
+        out,
+        "http://{}/api/v1/summary. Ctrl-C stops.\n",
+        instance.admin_address()
+    )?;
+    out.flush()?;
+
+    let tally = Tally::default();
+    let traffic = Traffic {
+        base_url: tap_url,
+        models: MODELS.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        concurrency: args.concurrency.into(),
+        requests: args.requests,
+        max_tokens: MOST_TOKENS,
+        seed: args.seed,
+    };
+    let end_traffic = stop.child_token();
+    let clients = tokio::spawn(traffic::run(traffic, tally.clone(), end_traffic.clone()));
+    show_live(args, &instance, &stop, &clients, out).await?;
+    end_traffic.cancel();
+    let outcomes = clients.await.unwrap_or_else(|_| tally.outcomes());
+
+    let statistics = instance.statistics().clone();
+    // Draining waits for the last exchange, so that nothing is missing from the last table.
+    instance.stop().await;
+    let query = Query {
+        by: vec![By::Model],
+        ..Query::default()
+    };
+    let summary = summary(&statistics, &query);
+    writeln!(out, "{}", table::by_group(&summary))?;
+    write!(out, "{}", table::spec_decode(&summary))?;
+    out.flush()?;
+    let totals = engine.log.totals();
+    engine.stop().await;
+    Ok(Finished {
+        summary,
+        totals,
+        outcomes,
+    })
+}
+
+fn engine_settings(seed: u64) -> Result<Settings, AcceptanceError> {
+    let models: Result<Vec<Model>, AcceptanceError> = MODELS
+        .iter()
+        .map(|(name, acceptance)| Ok(Model::new(*name, Acceptance::parse(acceptance)?)))
+        .collect();
+    let mut settings = Settings::new(EngineKind::Vllm, models?);
+    settings.seed = seed;
+    settings.prefill_time = PREFILL_TIME;
+    settings.step_time = STEP_TIME;
+    Ok(settings)
+}
+
+fn tap_settings(args: &DemoArgs, engine_url: &str) -> Result<Config, UpstreamAddressError> {
+    Ok(Config {
+        lanes: vec![(args.listen, UpstreamAddress::parse(engine_url)?)],
+        admin_listen: args.admin_listen,
+        engine: None,
+        inject: true,
+        expose_usage: ExposeUsage::AsRequested,
+        grace: Duration::from_secs(10),
+        drain_delay: Duration::ZERO,
+        ready_needs_upstream: true,
+        admin_token: None,
+        protect_metrics: false,
+    })
+}
+
+/// Shows the table again and again until the demo is over.
+async fn show_live<T>(
+    args: &DemoArgs,
+    instance: &Instance,
+    stop: &CancellationToken,
+    clients: &tokio::task::JoinHandle<T>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let on_terminal = io::stdout().is_terminal();
+    let mut ticks = tokio::time::interval(if on_terminal {
+        LIVE_PERIOD
+    } else {
+        KEPT_PERIOD
+    });
+    ticks.tick().await;
+    let mut finished = tokio::time::interval(Duration::from_millis(20));
+    let deadline = async {
+        match args.duration {
+            Some(duration) => tokio::time::sleep(duration).await,
+            None => std::future::pending().await,
+        }
+    };
+    let mut deadline = std::pin::pin!(deadline);
+    let query = Query {
+        by: vec![By::Model],
+        ..Query::default()
+    };
+    let mut drawn = 0;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = &mut deadline => return Ok(()),
+            _ = finished.tick(), if clients.is_finished() => return Ok(()),
+            _ = ticks.tick() => {
+                let table = table::by_group(&summary(instance.statistics(), &query));
+                if on_terminal && drawn > 0 {
+                    // Back to the table's first line, and everything below it cleared.
+                    write!(out, "\x1b[{drawn}A\x1b[J")?;
+                }
+                drawn = table.lines().count() + 1;
+                writeln!(out, "{table}")?;
+                out.flush()?;
+            }
+        }
+    }
 }

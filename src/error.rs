@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
+use crate::cli::simulate::SimulateError;
 use crate::config::ConfigError;
 use crate::demo::DemoError;
 use crate::logs::LogError;
 use crate::report::ReportError;
 use crate::serve::StartError;
-use crate::simulate::SimulateError;
 
 /// Exit code for a wrong flag or value; clap uses it too.
 const USAGE: u8 = 2;
@@ -46,7 +46,7 @@ impl Error {
     pub fn code(&self) -> ExitCode {
         match self {
             Error::Log(_) | Error::Config(_) => USAGE.into(),
-            Error::Simulate(error) if error.is_usage() => USAGE.into(),
+            Error::Simulate(SimulateError::Flag { .. }) => USAGE.into(),
             _ => ExitCode::FAILURE,
         }
     }

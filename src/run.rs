@@ -6,12 +6,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::serve::ServeArgs;
-use crate::cli::{Cli, Command};
+use crate::cli::{self, Cli, Command};
 use crate::config::Config;
 use crate::error::{CUT, Error};
 use crate::proxy::Stopped;
 use crate::serve::Instance;
-use crate::{demo, logs, report, simulate};
+use crate::{demo, logs, report};
 
 /// Runs the command.
 ///
@@ -27,13 +27,15 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
     runtime.block_on(async {
         match cli.command {
             Command::Serve(args) => serve(&args).await,
-            Command::Demo(args) => Ok(demo::run(&args, stop_signal()?)
+            Command::Demo(args) => Ok(demo::run(&args, stop_signal()?, &mut std::io::stdout())
                 .await
-                .map(|()| ExitCode::SUCCESS)?),
+                .map(|_| ExitCode::SUCCESS)?),
             Command::Report(args) => Ok(report::run(&args, &mut std::io::stdout())
                 .await
                 .map(|()| ExitCode::SUCCESS)?),
-            Command::Simulate(args) => Ok(simulate::run(args).await.map(|()| ExitCode::SUCCESS)?),
+            Command::Simulate(args) => {
+                Ok(cli::simulate::run(args).await.map(|()| ExitCode::SUCCESS)?)
+            }
         }
     })
 }

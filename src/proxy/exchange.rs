@@ -222,6 +222,11 @@ impl Hop {
         mut exchange: tap::Exchange,
         outlet: Arc<Outlet>,
     ) -> Answer {
+        if is_close_delimited(&head, &body) {
+            // hyper ends a body with its connection only for this version; chunks would promise a proper end that
+            // nobody can vouch for.
+            head.version = Version::HTTP_10;
+        }
         let filter = exchange.head(&head, lease.memory(), Instant::now());
         if filter.is_some() {
             // The one allowed change of framing: what must be taken out can't be counted before.
@@ -240,11 +245,6 @@ impl Hop {
                     .ok()
             })
             .flatten();
-        if is_close_delimited(&head, &body) {
-            // hyper ends a body with its connection only for this version; chunks would promise a proper end that
-            // nobody can vouch for.
-            head.version = Version::HTTP_10;
-        }
         outlet.begin(exchange);
         let body = RelayBody::new(body, outlet, filter, lease, bodiless);
         Response::from_parts(head, Either::Left(body))

@@ -19,16 +19,24 @@ enum Rule {
     If(u8),
     /// Parse if the container that follows is empty.
     IfEmpty,
-    /// Text if it is a string that is not empty; parse if it is empty or null.
-    Text,
-    /// Text if it is a string that is not empty, else nothing.
-    OtherText,
-    /// Text if it is a list that is not empty, on a route that has nothing else.
+    /// Text if it is a string that is not empty; else parse.
+    Text(Kind),
+    /// Text if it is a string that is not empty, else nothing: it stands beside another that may be text.
+    OtherText(Kind),
+    /// Content if it is a list that is not empty, on a route that has nothing else.
     Tokens,
-    /// Marks an event that has content in a place that we know.
-    Carrier,
-    /// A delta: tokens beside it are not its text. Parse if it is empty.
+    /// A delta, in which a message's text stands. Parse if it is empty.
     Delta,
+    /// The event type of the Anthropic route that carries text.
+    BlockDelta,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// Stands in a delta.
+    Message,
+    /// Stands in the choice itself.
+    Plain,
 }
 
 const PATTERNS: &[(&str, Rule)] = &[
@@ -48,12 +56,12 @@ const PATTERNS: &[(&str, Rule)] = &[
     ("\\u00", Rule::Always),
     ("\"choices\"", Rule::IfEmpty),
     ("\"delta\"", Rule::Delta),
-    ("\"content\"", Rule::Text),
-    ("\"text\"", Rule::Text),
-    ("\"reasoning\"", Rule::OtherText),
-    ("\"reasoning_content\"", Rule::OtherText),
+    ("\"content\"", Rule::Text(Kind::Message)),
+    ("\"text\"", Rule::Text(Kind::Plain)),
+    ("\"reasoning\"", Rule::OtherText(Kind::Message)),
+    ("\"reasoning_content\"", Rule::OtherText(Kind::Message)),
     ("\"token_ids\"", Rule::Tokens),
-    ("\"content_block_delta\"", Rule::Carrier),
+    ("\"content_block_delta\"", Rule::BlockDelta),
 ];
 
 static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
@@ -68,8 +76,7 @@ pub fn must_parse(data: &[u8]) -> bool {
     let Some(search) = &*SEARCH else {
         return true;
     };
-    let (mut has_text, mut has_tokens, mut has_delta, mut has_carrier) =
-        (false, false, false, false);
+    let mut seen = Seen::default();
     for found in search.find_iter(data) {
         let rule = PATTERNS[found.pattern().as_usize()].1;
         let value = member_value(&data[found.end()..]);
@@ -80,7 +87,7 @@ pub fn must_parse(data: &[u8]) -> bool {
                     return true;
                 }
             }
-            (Rule::Carrier, _) => has_carrier = true,
+            (Rule::BlockDelta, _) => seen.block_delta = true,
             // The same bytes as a value, not as a name.
             (_, None) => {}
             (Rule::If(byte), Some(value)) => {
@@ -92,27 +99,62 @@ pub fn must_parse(data: &[u8]) -> bool {
                 if !is_filled(value, b'[', b']') {
                     return true;
                 }
-                has_carrier = true;
+                seen.choices = true;
             }
             (Rule::Delta, Some(value)) => {
-                // A string is the Responses route, null is nothing: neither is content by itself.
-                if value.first() == Some(&b'{') && !is_filled(value, b'{', b'}') {
+                if !is_filled(value, b'{', b'}') {
                     return true;
                 }
-                has_delta = true;
+                seen.delta = true;
             }
-            (Rule::Text | Rule::OtherText, Some(value)) => {
+            (Rule::Text(kind), Some(value)) => {
+                if !is_filled(value, b'"', b'"') {
+                    return true;
+                }
+                seen.note_text(kind);
+            }
+            (Rule::OtherText(kind), Some(value)) => {
                 if is_filled(value, b'"', b'"') {
-                    has_text = true;
-                } else if rule == Rule::Text && !matches!(value.first(), Some(b'[' | b'{')) {
-                    return true;
+                    seen.note_text(kind);
                 }
             }
-            (Rule::Tokens, Some(value)) => has_tokens |= is_filled(value, b'[', b']'),
+            (Rule::Tokens, Some(value)) => seen.tokens |= is_filled(value, b'[', b']'),
         }
     }
-    let is_content = has_carrier && (has_text || (has_tokens && !has_delta));
-    !is_content
+    !seen.is_content()
+}
+
+/// What one event has.
+#[derive(Default)]
+struct Seen {
+    choices: bool,
+    delta: bool,
+    block_delta: bool,
+    message_text: bool,
+    plain_text: bool,
+    tokens: bool,
+}
+
+impl Seen {
+    fn note_text(&mut self, kind: Kind) {
+        match kind {
+            Kind::Message => self.message_text = true,
+            Kind::Plain => self.plain_text = true,
+        }
+    }
+
+    /// Token ids beside a delta may run ahead of its text: they are no content by themselves.
+    fn is_content(&self) -> bool {
+        if self.choices {
+            if self.delta {
+                self.message_text
+            } else {
+                self.plain_text || self.tokens
+            }
+        } else {
+            self.block_delta && self.plain_text
+        }
+    }
 }
 
 /// What follows the colon behind a member name; none where there is no colon.

@@ -115,3 +115,6 @@ impl Reply {
         self.last_content = Some(at);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@
 //! not finished yet is copied, up to a cap. Rules: WHATWG HTML, section 9.2.5 "Parsing an event stream".
 
 use std::borrow::Cow;
+use std::fmt;
 
 use memchr::{memchr, memchr2};
 
@@ -17,7 +18,6 @@ const KEPT_CAPACITY: usize = 16 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The incremental splitter of one stream.
-#[derive(Debug)]
 pub struct Splitter {
     cap: usize,
     /// The unfinished block so far.
@@ -35,7 +35,6 @@ pub struct Splitter {
 }
 
 /// One block of the stream.
-#[derive(Debug)]
 pub struct Block<'a> {
     /// Offset in the fed chunk just after the block; 0 from [`Splitter::finish`].
     pub end: usize,
@@ -46,6 +45,18 @@ pub struct Block<'a> {
     /// this LF too.
     pub leading_lf: bool,
     at_stream_start: bool,
+}
+
+/// Shows no byte of the stream: it is somebody's text.
+impl fmt::Debug for Splitter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Splitter")
+            .field("cap", &self.cap)
+            .field("pending", &self.buffer.len())
+            .field("skipping", &self.skipping)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for Splitter {

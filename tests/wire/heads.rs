@@ -27,10 +27,7 @@ fn a_request_head_arrives_as_it_was_sent() {
     let head = "GET /a%2Fb//c/../d?x=1&x=%20&? HTTP/1.1\r\nHost: Engine.Example:99\r\nX-Zulu: 1\r\naccept: */*\r\n\
                 X-ALPHA: 2\r\nauthorization: Bearer k\r\nx-Empty:\r\n";
     let seen = head_at_engine(&format!("{head}Connection: close\r\n\r\n"));
-    assert_eq!(
-        seen,
-        format!("{head}\r\n")
-    );
+    assert_eq!(seen, format!("{head}\r\n"));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Wire promises: raw bytes over real sockets, through a serving instance.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that can not go on fails")]
+
 mod support;
 
 mod bad_input;

@@ -51,10 +51,14 @@ impl StreamObserver {
 impl EventReader {
     /// `may_be_cut`: the event's blank line never came, so that only a parser can tell whether it is whole.
     fn read(&mut self, block: &Block<'_>, at: Instant, may_be_cut: bool) {
-        if block.bytes.is_none() {
+        let Some(bytes) = block.bytes else {
             self.reply.events += 1;
             self.reply.fault = Some(Reason::EventTooLarge);
             return;
+        };
+        // Dynamo's error frames say so in the event's name and carry no data. Most blocks need no look at their name.
+        if !bytes.starts_with(b"data") && block.event_name() == Some(b"error") {
+            self.reply.error_event = true;
         }
         let Some(data) = block.data() else {
             return;

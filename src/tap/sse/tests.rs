@@ -139,6 +139,14 @@ fn the_room_of_a_large_event_is_given_back() {
     assert!(splitter.buffer.capacity() <= KEPT_CAPACITY);
 }
 
+#[test]
+fn a_debug_print_shows_no_text() {
+    let mut splitter = Splitter::default();
+    splitter.feed(b"data: secret", |_| {});
+    let printed = format!("{splitter:?}");
+    assert!(printed.contains("pending: 12"), "{printed}");
+}
+
 proptest! {
     #[test]
     fn chunking_changes_nothing(

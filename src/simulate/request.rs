@@ -1,0 +1,208 @@
+//! What a generation request asks for, of whichever engine and route.
+
+use serde_json::Value;
+
+use super::vocabulary;
+
+/// A route that generates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    Chat,
+    /// Several conversations in one request, never streamed.
+    ChatBatch,
+    Completions,
+    /// vLLM's tokens in, tokens out.
+    Generate,
+}
+
+impl Route {
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "/v1/chat/completions",
+            Self::ChatBatch => "/v1/chat/completions/batch",
+            Self::Completions => "/v1/completions",
+            Self::Generate => "/inference/v1/generate",
+        }
+    }
+
+    /// What the ids of its responses begin with.
+    pub(super) fn id_prefix(self) -> &'static str {
+        match self {
+            Self::Chat | Self::ChatBatch => "chatcmpl-",
+            Self::Completions => "cmpl-",
+            Self::Generate => "generate-tokens-",
+        }
+    }
+}
+
+/// What a request asks for. Members of a wrong type count as left out; refusing them is the engine's part.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) route: Route,
+    pub(super) model: Option<String>,
+    pub(super) stream: bool,
+    pub(super) include_usage: bool,
+    pub(super) continuous_usage: bool,
+    /// Sequences per prompt.
+    pub(super) n: usize,
+    pub(super) prompts: usize,
+    pub(super) prompt_text: String,
+    pub(super) prompt_tokens: usize,
+    pub(super) max_tokens: Option<usize>,
+    pub(super) stop: Vec<String>,
+    pub(super) stop_token_ids: Vec<u32>,
+    pub(super) beam_search: bool,
+    pub(super) echo: bool,
+}
+
+impl Asked {
+    pub(super) fn read(route: Route, body: &Value) -> Self {
+        let sampling = if route == Route::Generate {
+            &body["sampling_params"]
+        } else {
+            body
+        };
+        let options = &body["stream_options"];
+        let number = |name: &str| {
+            sampling[name]
+                .as_u64()
+                .and_then(|number| usize::try_from(number).ok())
+        };
+        let max_tokens = match route {
+            Route::Chat | Route::ChatBatch => {
+                number("max_completion_tokens").or_else(|| number("max_tokens"))
+            }
+            // The default of the completions route and of vLLM's sampling parameters.
+            Route::Completions | Route::Generate => number("max_tokens").or(Some(16)),
+        };
+        let prompt = Prompt::read(route, body);
+        Self {
+            route,
+            model: body["model"].as_str().map(str::to_owned),
+            stream: body["stream"].as_bool().unwrap_or_default(),
+            include_usage: options["include_usage"].as_bool().unwrap_or_default(),
+            continuous_usage: options["continuous_usage_stats"]
+                .as_bool()
+                .unwrap_or_default(),
+            n: number("n").unwrap_or(1).max(1),
+            prompts: prompt.number,
+            prompt_text: prompt.text,
+            prompt_tokens: prompt.tokens,
+            max_tokens,
+            stop: strings(&sampling["stop"]),
+            stop_token_ids: ids(&sampling["stop_token_ids"]),
+            beam_search: sampling["use_beam_search"].as_bool().unwrap_or_default(),
+            echo: body["echo"].as_bool().unwrap_or_default(),
+        }
+    }
+
+    /// Sequences of the response.
+    pub(super) fn sequences(&self) -> usize {
+        self.n * self.prompts
+    }
+}
+
+struct Prompt {
+    number: usize,
+    text: String,
+    tokens: usize,
+}
+
+impl Prompt {
+    fn read(route: Route, body: &Value) -> Self {
+        match route {
+            Route::Chat => {
+                let text = contents(&body["messages"]);
+                Self {
+                    number: 1,
+                    tokens: vocabulary::count(&text),
+                    text,
+                }
+            }
+            Route::ChatBatch => {
+                let texts: Vec<_> = body["messages"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(contents)
+                    .collect();
+                Self::of_texts(&texts)
+            }
+            Route::Completions => match &body["prompt"] {
+                Value::Array(list) if list.iter().all(Value::is_string) => {
+                    Self::of_texts(&strings(&body["prompt"]))
+                }
+                Value::Array(list) if list.iter().all(Value::is_array) && !list.is_empty() => {
+                    Self {
+                        number: list.len(),
+                        text: String::new(),
+                        tokens: list
+                            .iter()
+                            .map(|ids| ids.as_array().map_or(0, Vec::len))
+                            .sum(),
+                    }
+                }
+                Value::Array(list) => Self {
+                    number: 1,
+                    text: String::new(),
+                    tokens: list.len(),
+                },
+                other => Self::of_texts(&strings(other)),
+            },
+            Route::Generate => {
+                let tokens = body["token_ids"].as_array().map_or(0, Vec::len);
+                Self {
+                    number: 1,
+                    text: String::new(),
+                    tokens,
+                }
+            }
+        }
+    }
+
+    fn of_texts(texts: &[String]) -> Self {
+        Self {
+            number: texts.len().max(1),
+            text: texts.first().cloned().unwrap_or_default(),
+            tokens: texts
+                .iter()
+                .map(|text| vocabulary::count(text))
+                .sum::<usize>()
+                .max(1),
+        }
+    }
+}
+
+/// All text of a conversation.
+fn contents(messages: &Value) -> String {
+    let mut text = String::new();
+    for message in messages.as_array().into_iter().flatten() {
+        let parts = message["content"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|part| part["text"].as_str());
+        for part in message["content"].as_str().into_iter().chain(parts) {
+            text.push_str(part);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(list) => list
+            .iter()
+            .filter_map(|text| text.as_str().map(str::to_owned))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn ids(value: &Value) -> Vec<u32> {
+    let list = value.as_array().into_iter().flatten();
+    list.filter_map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok()))
+        .collect()
+}
