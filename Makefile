@@ -13,7 +13,7 @@ help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: ## the whole thing on this machine: simulated engine, live traffic, live table (Ctrl-C ends it)
-	cargo run --locked --quiet -- demo
+	cargo run --locked -- demo
 
 build: ## the release binary, target/release/spectap
 	cargo build --locked --release

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 /// The source with its comments blanked out; texts stay.
-pub fn code_only(source: &str) -> String {
+pub(crate) fn code_only(source: &str) -> String {
     blank(source, false)
 }
 
 /// The source with comments and the insides of texts blanked out.
-pub fn code_without_text(source: &str) -> String {
+pub(crate) fn code_without_text(source: &str) -> String {
     blank(source, true)
 }
 
@@ -112,7 +112,7 @@ fn is_name(character: char) -> bool {
 
 /// The names that code reaches from the crate's root: `crate::a`, `crate::{a, b::c}`, and `super::…` from a module
 /// `depth` levels below the root, where it climbs that far.
-pub fn named_modules(code: &str, depth: usize) -> BTreeSet<String> {
+pub(crate) fn named_modules(code: &str, depth: usize) -> BTreeSet<String> {
     let pieces = pieces(code);
     let mut named = BTreeSet::new();
     let mut at = 0;
@@ -187,7 +187,7 @@ fn pieces(code: &str) -> Vec<&str> {
 }
 
 /// All words of a source, lower case: names are taken apart at underscores and at capitals.
-pub fn words(code: &str) -> BTreeSet<String> {
+pub(crate) fn words(code: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     let mut word = String::new();
     for character in code.chars().chain([' ']) {

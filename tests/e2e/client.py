@@ -78,7 +78,6 @@ def cancelled(client, name):
 
 
 INCLUDE = {"stream": True, "stream_options": {"include_usage": True}}
-TWO = {"n": 2, "temperature": 0.8, "seed": 3}
 
 # name -> (what to do, the exchanges that it makes: how many, and what becomes of each)
 WITH_PAYLOAD = {
@@ -99,7 +98,7 @@ WITH_PAYLOAD = {
 
 # name -> (what to do, reason, outcome)
 WITHOUT_PAYLOAD = {
-    "client-n2": (lambda c, name: chat(c, name, **TWO), "n_gt_1", "complete"),
+    "client-n2": (lambda c, name: chat(c, name, n=2, temperature=0.8, extra_body={"ignore_eos": True}), "n_gt_1", "complete"),
     "client-stop-string": (lambda c, name: chat(c, name, stop=" bonus", max_tokens=200), "stop_string", "complete"),
     "client-stop-string-stream": (
         lambda c, name: chat(c, name, stop=[" bonus"], max_tokens=200, stream=True),

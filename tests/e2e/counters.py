@@ -93,7 +93,7 @@ class Spectap:
         for family in text_string_to_metric_families(get(f"{self.base}/metrics")):
             for sample in family.samples:
                 if sample.name == "spectap_spec_decode_requests_total":
-                    key = (sample.labels["acceptance"], sample.labels.get("reason") or "")
+                    key = (sample.labels["acceptance"], sample.labels["reason"])
                     counts[key] = counts.get(key, 0) + int(sample.value)
         return counts
 

@@ -1,0 +1,124 @@
+//! `docs/metrics.md` is complete: every name of the closed lists and every Prometheus series has its line.
+
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use spectap::observation::{Acceptance, Outcome, Reason, Route};
+use strum::VariantArray;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn page() -> String {
+    fs::read_to_string(root().join("docs/metrics.md")).unwrap()
+}
+
+/// The names in the first column of the page's tables; a name may stand in two tables.
+fn rows(page: &str) -> BTreeSet<&str> {
+    page.lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .collect()
+}
+
+fn missing<'a>(names: impl IntoIterator<Item = &'a str>, rows: &BTreeSet<&str>) -> Vec<&'a str> {
+    names
+        .into_iter()
+        .filter(|name| !rows.contains(name))
+        .collect()
+}
+
+#[test]
+fn every_reason_outcome_and_acceptance_has_its_line() {
+    let page = page();
+    let rows = rows(&page);
+    let names = Reason::VARIANTS
+        .iter()
+        .map(|reason| reason.as_str())
+        .chain(Outcome::VARIANTS.iter().map(|outcome| outcome.as_str()))
+        .chain(
+            Acceptance::VARIANTS
+                .iter()
+                .map(|acceptance| acceptance.as_str()),
+        );
+    assert_eq!(missing(names, &rows), [""; 0], "missing in docs/metrics.md");
+}
+
+#[test]
+fn the_page_explains_no_reason_that_does_not_exist() {
+    let page = page();
+    let (_, section) = page.split_once("### Every `reason`").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let known: BTreeSet<&str> = Reason::VARIANTS
+        .iter()
+        .map(|reason| reason.as_str())
+        .chain(["reason"])
+        .collect();
+    let invented: Vec<&str> = rows(section).difference(&known).copied().collect();
+    assert_eq!(
+        invented, [""; 0],
+        "docs/metrics.md explains reasons that nothing gives"
+    );
+}
+
+#[test]
+fn every_route_is_named() {
+    let page = page();
+    let unnamed: Vec<&str> = Route::VARIANTS
+        .iter()
+        .map(|route| route.as_str())
+        .filter(|route| !page.contains(&format!("`{route}`")))
+        .collect();
+    assert_eq!(unnamed, [""; 0], "routes missing in docs/metrics.md");
+}
+
+#[test]
+fn every_prometheus_series_of_the_code_has_its_line() {
+    let mut series = BTreeSet::new();
+    let mut folders = vec![root().join("src")];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).unwrap();
+        for path in entries.map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if !is_test(&path) {
+                series.extend(series_names(&fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    assert!(
+        series.contains("spectap_requests_total"),
+        "found only {series:?}"
+    );
+    let page = page();
+    let names = series.iter().map(String::as_str);
+    assert_eq!(
+        missing(names, &rows(&page)),
+        [""; 0],
+        "missing in docs/metrics.md"
+    );
+}
+
+fn is_test(path: &Path) -> bool {
+    path.components().any(|part| {
+        PathBuf::from(part.as_os_str())
+            .file_stem()
+            .is_some_and(|stem| stem == "tests")
+    })
+}
+
+/// Texts that are the name of a series and nothing else: what is counted and its unit or kind, so at least three words.
+fn series_names(source: &str) -> BTreeSet<String> {
+    source
+        .split('"')
+        .filter(|text| text.starts_with("spectap_") && text.split('_').count() > 2)
+        .filter(|text| {
+            text.bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        })
+        .map(str::to_owned)
+        .collect()
+}
