@@ -30,7 +30,7 @@ pub enum LogFormat {
 pub enum LogError {
     /// The filter can't be read.
     #[error(
-        "log filter '{filter}' is not valid ({reason}); expected directives such as '{DEFAULT_FILTER}'"
+        "invalid value '{filter}' for '--log': {reason}; write a level, or directives such as '{DEFAULT_FILTER}'"
     )]
     BadFilter {
         /// The filter as given.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use prometheus::Registry;
+use prometheus::process_collector::ProcessCollector;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -82,6 +83,7 @@ impl Instance {
         let admin_listener = bind("--admin-listen", config.admin_listen).await?;
 
         let registry = Registry::new();
+        registry.register(Box::new(ProcessCollector::for_self()))?;
         let counters = TapCounters::register(&registry)?;
         let statistics = Arc::new(Statistics::new());
         let build = BuildInfo {

@@ -48,7 +48,7 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
         Some(&["export", "stats", "observation", "record", "cli"]),
     ),
     // The double of an engine must not share a mistake with what it tests.
-    ("simulate", Some(&["cli"])),
+    ("simulate", Some(&[])),
     (
         "cli",
         Some(&[

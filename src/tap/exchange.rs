@@ -362,6 +362,12 @@ impl Exchange {
     }
 
     fn outcome(&self, end: End, reply: Option<&Reply>) -> Outcome {
+        // A client that has the sentinel has everything and may hang up before the last chunk; OpenAI's own does.
+        let had_all = reply.is_some_and(|reply| reply.done_seen);
+        let end = match end {
+            End::Cancelled if had_all => End::Complete,
+            end => end,
+        };
         match (end, self.status) {
             (End::Cancelled, _) | (_, None) => Outcome::Cancelled,
             (End::Truncated, _) => Outcome::Truncated,

@@ -134,6 +134,28 @@ fn a_client_that_leaves_closes_the_engines_connection() {
 }
 
 #[test]
+fn a_client_that_hangs_up_after_the_sentinel_has_had_everything() {
+    let origin = Origin::start(|_, _, stream| {
+        stream.write_all(HEAD).unwrap();
+        stream.write_all(&chunk(EVENT)).unwrap();
+        stream.write_all(&chunk(b"data: [DONE]\n\n")).unwrap();
+        // The last chunk never comes: OpenAI's client does not wait for it.
+        wait_for_close(stream);
+        Then::Close
+    });
+    let tap = Tap::before(origin.address);
+    for body in [ASKED, r#"{"stream":true}"#] {
+        let mut client = Client::connect(tap.data);
+        client.send(post("/v1/chat/completions", body, ""));
+        client.read_until(b"data: [DONE]\n\n");
+        drop(client);
+    }
+    for seen in tap.observations(2) {
+        assert_eq!(seen["outcome"], "complete");
+    }
+}
+
+#[test]
 fn a_client_that_half_closes_is_taken_as_gone_as_vllm_does() {
     let (gone, left) = mpsc::channel();
     let origin = Origin::start(move |_, _, stream| {
