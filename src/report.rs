@@ -25,6 +25,18 @@ pub enum ReportError {
     Json(#[from] serde_json::Error),
 }
 
+impl ReportError {
+    /// Whether the reader of the report went away, like `head` does; nothing is wrong then.
+    pub fn is_closed_pipe(&self) -> bool {
+        let kind = match self {
+            ReportError::Write(error) => Some(error.kind()),
+            ReportError::Json(error) => error.io_error_kind(),
+            ReportError::Fetch(_) => None,
+        };
+        kind == Some(std::io::ErrorKind::BrokenPipe)
+    }
+}
+
 /// Prints the report to `out`.
 ///
 /// # Errors

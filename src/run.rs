@@ -30,9 +30,10 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
             Command::Demo(args) => Ok(demo::run(&args, stop_signal()?, &mut std::io::stdout())
                 .await
                 .map(|_| ExitCode::SUCCESS)?),
-            Command::Report(args) => Ok(report::run(&args, &mut std::io::stdout())
-                .await
-                .map(|()| ExitCode::SUCCESS)?),
+            Command::Report(args) => match report::run(&args, &mut std::io::stdout()).await {
+                Err(error) if !error.is_closed_pipe() => Err(error.into()),
+                _ => Ok(ExitCode::SUCCESS),
+            },
             Command::Simulate(args) => {
                 Ok(cli::simulate::run(args).await.map(|()| ExitCode::SUCCESS)?)
             }
@@ -55,8 +56,8 @@ async fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
     }
     tracing::info!("numbers on http://{}", instance.admin_address());
     stop.cancelled().await;
-    tracing::info!("stopping; running exchanges may finish, a second signal ends at once");
     let second = stop_signal()?;
+    tracing::info!("stopping; running exchanges may finish, a second signal ends at once");
     let cut = instance.cut();
     tokio::spawn(async move {
         second.cancelled().await;

@@ -1,5 +1,6 @@
 //! The response's body on its way to the client: each frame goes on as it came, or through the tap's filter where the
-//! tap caused something that must go. It ends in exactly one of complete, truncated, or cancelled (dropped before).
+//! tap caused something that must go. It ends in exactly one of complete, trailers, truncated, or cancelled (dropped
+//! before its end).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,8 +28,8 @@ pub(super) struct RelayBody {
 enum Stage {
     /// Frames are still to come from the server.
     Reading,
-    /// The server is through; what the filter held still goes out.
-    Emptying,
+    /// The server is through; what the filter held still goes out, and trailers behind it.
+    Emptying(Option<Frame<Bytes>>),
     /// The server broke off; the error comes out once everything before it has left.
     Failing(hyper::Error),
     /// Over.
@@ -53,28 +54,43 @@ impl RelayBody {
             bodiless,
         };
         if body.incoming.is_end_stream() {
-            body.complete();
+            body.complete(End::Complete);
         }
         body
     }
 
-    fn complete(&mut self) {
+    fn complete(&mut self, end: End) {
         self.stage = Stage::Ended;
         if let Some(lease) = self.lease.take() {
             lease.give_back();
         }
-        self.outlet.end(End::Complete, true);
+        self.outlet.end(end, true);
     }
 
     /// The server is through: what the filter holds goes out first.
-    fn finish_reading(&mut self) {
-        match &mut self.filter {
-            Some(filter) => {
-                filter.end();
-                self.stage = Stage::Emptying;
-            }
-            None => self.complete(),
+    fn finish_reading(&mut self, trailers: Option<Frame<Bytes>>) {
+        if let Some(filter) = &mut self.filter {
+            filter.end();
         }
+        self.stage = Stage::Emptying(trailers);
+    }
+
+    /// Passes data on: as it is, or into the filter.
+    fn relay(&mut self, data: Bytes) -> Option<Frame<Bytes>> {
+        self.outlet.passed(data.clone(), Instant::now());
+        // A body with a length is not asked again once hyper has counted its bytes.
+        let is_last = self.incoming.is_end_stream();
+        let Some(filter) = &mut self.filter else {
+            if is_last {
+                self.complete(End::Complete);
+            }
+            return Some(Frame::data(data));
+        };
+        filter.push(data);
+        if is_last {
+            self.finish_reading(None);
+        }
+        None
     }
 
     fn take_filtered(&mut self) -> Option<Bytes> {
@@ -97,8 +113,12 @@ impl Body for RelayBody {
             }
             match std::mem::replace(&mut this.stage, Stage::Ended) {
                 Stage::Reading => this.stage = Stage::Reading,
-                Stage::Emptying => {
-                    this.complete();
+                Stage::Emptying(Some(trailers)) => {
+                    this.complete(End::Trailers);
+                    return Poll::Ready(Some(Ok(trailers)));
+                }
+                Stage::Emptying(None) => {
+                    this.complete(End::Complete);
                     return Poll::Ready(None);
                 }
                 Stage::Failing(error) => {
@@ -112,7 +132,7 @@ impl Body for RelayBody {
                 Stage::Ended => return Poll::Ready(None),
             }
             match ready!(Pin::new(&mut this.incoming).poll_frame(context)) {
-                None => this.finish_reading(),
+                None => this.finish_reading(None),
                 Some(Err(error)) => {
                     // The connection is of no more use.
                     this.lease = None;
@@ -121,33 +141,14 @@ impl Body for RelayBody {
                     }
                     this.stage = Stage::Failing(error);
                 }
-                Some(Ok(frame)) => {
-                    let frame = match frame.into_data() {
-                        Ok(data) => {
-                            this.outlet.passed(data.clone(), Instant::now());
-                            match &mut this.filter {
-                                Some(filter) => {
-                                    filter.push(data);
-                                    None
-                                }
-                                None => Some(Frame::data(data)),
-                            }
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => {
+                        if let Some(frame) = this.relay(data) {
+                            return Poll::Ready(Some(Ok(frame)));
                         }
-                        Err(trailers) => {
-                            if let Some(filter) = &mut this.filter {
-                                filter.end();
-                            }
-                            Some(trailers)
-                        }
-                    };
-                    // A body with a length is not asked again once hyper has counted its bytes.
-                    if this.incoming.is_end_stream() {
-                        this.finish_reading();
                     }
-                    if let Some(frame) = frame {
-                        return Poll::Ready(Some(Ok(frame)));
-                    }
-                }
+                    Err(trailers) => this.finish_reading(Some(trailers)),
+                },
             }
         }
     }
@@ -170,7 +171,7 @@ impl Drop for RelayBody {
         match self.stage {
             Stage::Ended => {}
             Stage::Failing(_) => self.outlet.end(End::Truncated, false),
-            Stage::Reading | Stage::Emptying => self.outlet.end(End::Cancelled, false),
+            Stage::Reading | Stage::Emptying(_) => self.outlet.end(End::Cancelled, false),
         }
     }
 }

@@ -27,6 +27,8 @@ use crate::record::EngineName;
 pub enum End {
     /// All of it went on.
     Complete,
+    /// All of it went on, and trailers behind it.
+    Trailers,
     /// The server broke off.
     Truncated,
     /// The client left before the end.
@@ -300,10 +302,7 @@ impl Exchange {
         if let Some(observer) = &mut self.observer {
             let seen = guarded(|| {
                 #[cfg(feature = "fault-injection")]
-                assert!(
-                    memchr::memmem::find(bytes, b"spectap-fault").is_none(),
-                    "a fault was asked for"
-                );
+                super::fault::happen(bytes);
                 observer.see(bytes, at);
             });
             if seen.is_none() {
@@ -365,17 +364,16 @@ impl Exchange {
         // A client that has the sentinel has everything and may hang up before the last chunk; OpenAI's own does.
         let had_all = reply.is_some_and(|reply| reply.done_seen);
         let end = match end {
+            End::Trailers => End::Complete,
             End::Cancelled if had_all => End::Complete,
             end => end,
         };
         match (end, self.status) {
             (End::Cancelled, _) | (_, None) => Outcome::Cancelled,
             (End::Truncated, _) => Outcome::Truncated,
-            (End::Complete, Some(status)) if status.as_u16() >= 400 => Outcome::ErrorStatus,
-            (End::Complete, _) if reply.is_some_and(|reply| reply.error_event) => {
-                Outcome::ErrorEvent
-            }
-            (End::Complete, _) => Outcome::Complete,
+            (_, Some(status)) if status.as_u16() >= 400 => Outcome::ErrorStatus,
+            _ if reply.is_some_and(|reply| reply.error_event) => Outcome::ErrorEvent,
+            _ => Outcome::Complete,
         }
     }
 

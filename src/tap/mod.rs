@@ -8,6 +8,8 @@ mod absence;
 mod arrival;
 mod event;
 mod exchange;
+#[cfg(feature = "fault-injection")]
+pub mod fault;
 mod filter;
 mod inject;
 pub mod json;

@@ -199,6 +199,27 @@ fn trailers_pass_when_both_sides_speak_of_them() {
 }
 
 #[test]
+fn trailers_come_behind_what_the_strip_still_held() {
+    let finish = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    let engine = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTrailer: x-sum\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{finish}\r\n0\r\nx-sum: 7\r\n\r\n",
+        finish.len()
+    );
+    let origin = Origin::answering(vec![engine.into_bytes()]);
+    let tap = Tap::before(origin.address);
+    let mut client = Client::connect(tap.data);
+    client.send(post(
+        "/v1/chat/completions",
+        "{\"stream\":true}",
+        "TE: trailers\r\nConnection: te\r\n",
+    ));
+    client.read_until(finish.as_bytes());
+    client.read_until(b"0\r\n");
+    assert_eq!(client.read_until(b"\r\n\r\n"), b"x-sum: 7\r\n\r\n");
+    assert_eq!(tap.observations(1)[0]["outcome"], "complete");
+}
+
+#[test]
 fn an_expectation_is_met_before_the_body_and_not_asked_for_twice() {
     let origin = Origin::answering(vec![json("200 OK", "{}")]);
     let tap = Tap::before(origin.address);

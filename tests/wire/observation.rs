@@ -329,3 +329,20 @@ fn a_panic_of_the_observer_never_reaches_the_stream() {
             .starts_with(b"HTTP/1.1 200 OK")
     );
 }
+
+/// The observer waits for a lock that the test holds: the bytes must be there all the same.
+#[cfg(feature = "fault-injection")]
+#[test]
+fn bytes_are_forwarded_before_they_are_looked_at() {
+    let event = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"spectap-stall\"},\"finish_reason\":null}]}\n\n";
+    let origin = Origin::answering(vec![stream([&event[..], b"data: [DONE]\n\n"])]);
+    let tap = Tap::before(origin.address);
+    let held = spectap::tap::fault::STALL.lock().unwrap();
+    let mut client = crate::support::client::Client::connect(tap.data);
+    let asked = r#"{"stream":true,"stream_options":{"include_usage":true}}"#;
+    client.send(post(CHAT, asked, CLOSE));
+    // A look before the flush would wait for the lock, and these bytes with it.
+    client.read_until(event);
+    drop(held);
+    assert_eq!(tap.observations(1)[0]["content_chunks"], 1);
+}

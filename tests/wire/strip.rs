@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::client::{dechunk, post};
-use crate::support::fixtures::{Capture, capture, events, masked};
+use crate::support::fixtures::{Capture, capture, events, masked, path};
 use crate::support::origin::{Origin, stream};
 use crate::support::tap::Tap;
 
@@ -155,6 +155,46 @@ fn every_captured_pair_is_equal_byte_for_byte_in_any_cutting() {
     for (folder, asked, answered) in PAIRS {
         strip_pair(folder, asked, answered);
     }
+}
+
+#[test]
+fn no_captured_pair_is_left_out() {
+    let base = path("captures/vllm-0.32.0");
+    let suffixes = [
+        "-no-options",
+        "-include-usage-false",
+        "-options-empty",
+        "-options-null",
+        "-continuous-usage-only",
+    ];
+    let mut missing = Vec::new();
+    let mut folders = vec![base.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
+            if entry.is_dir() {
+                folders.push(entry);
+                continue;
+            }
+            let name = entry.strip_prefix(&base).unwrap().to_str().unwrap();
+            let Some(case) = name.strip_suffix(".http") else {
+                continue;
+            };
+            let (folder, case) = case.rsplit_once('/').unwrap();
+            let is_asked =
+                !case.contains("nonstream") && suffixes.iter().any(|suffix| case.ends_with(suffix));
+            let is_asked = is_asked || case == "generate-stream";
+            // The forced ones pass whole: see below.
+            let known = PAIRS.iter().any(|pair| (pair.0, pair.1) == (folder, case))
+                || folder.contains("force");
+            if is_asked && !known {
+                missing.push(name.to_owned());
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]
