@@ -27,6 +27,7 @@ pub const CONTRADICTION_TOLERANCE: f64 = 1e-6;
     Serialize,
     Deserialize,
     strum::IntoStaticStr,
+    strum::VariantArray,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -35,6 +36,26 @@ pub enum EngineName {
     Vllm,
     /// TensorRT-LLM: `choices[i].speculative_decoding`.
     TensorrtLlm,
+    /// SGLang: root `sglext`, and `meta_info.spec_*` on its own route.
+    Sglang,
+    /// llama.cpp's server: root `timings.draft_n`.
+    #[serde(rename = "llamacpp")]
+    #[strum(serialize = "llamacpp")]
+    LlamaCpp,
+    /// mlx-vlm: llama.cpp's `timings`, and `draft_rounds` among them.
+    MlxVlm,
+    /// vllm-mlx: root `generation_metadata`.
+    VllmMlx,
+    /// TokenSpeed: `meta_info.spec_draft_tokens`.
+    #[serde(rename = "tokenspeed")]
+    #[strum(serialize = "tokenspeed")]
+    TokenSpeed,
+    /// LM Studio: draft token counts in `stats` or `usage`.
+    #[serde(rename = "lmstudio")]
+    #[strum(serialize = "lmstudio")]
+    LmStudio,
+    /// Whoever fills the prediction fields of `usage.completion_tokens_details`: a gateway, TabbyAPI, GenieX.
+    UsageDetails,
 }
 
 impl EngineName {
