@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::cli::serve::{Inject, Ready, ServeArgs};
 use crate::proxy::UpstreamAddress;
 use crate::record::EngineName;
-use crate::tap::ExposeUsage;
+use crate::tap::{AskSglang, ExposeUsage};
 
 /// Settings of a serving instance.
 #[derive(Clone, Debug)]
@@ -24,6 +24,10 @@ pub struct Config {
     pub inject: bool,
     /// What clients get to see of the usage that they did not ask for.
     pub expose_usage: ExposeUsage,
+    /// When SGLang is asked for its numbers.
+    pub ask_sglang: AskSglang,
+    /// Whether it is asked on requests that are not streamed.
+    pub ask_sglang_unary: bool,
     /// Time for running exchanges after a signal.
     pub grace: Duration,
     /// Time in which new connections are still accepted after a signal.
@@ -67,6 +71,8 @@ impl Config {
             engine: args.engine.map(EngineName::from),
             inject: args.inject == Inject::Auto,
             expose_usage: args.expose_usage,
+            ask_sglang: args.inject_sglang,
+            ask_sglang_unary: args.inject_sglang_unary,
             grace: args.grace,
             drain_delay: args.drain_delay,
             ready_needs_upstream: args.ready == Ready::Upstream,

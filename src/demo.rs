@@ -14,7 +14,7 @@ use crate::proxy::{UpstreamAddress, UpstreamAddressError};
 use crate::serve::{Instance, StartError};
 use crate::simulate::traffic::{self, Outcomes, Tally, Traffic};
 use crate::simulate::{Acceptance, AcceptanceError, Engine, EngineKind, Model, Settings, Totals};
-use crate::tap::ExposeUsage;
+use crate::tap::{AskSglang, ExposeUsage};
 
 /// Models of the demo, and the probability of each draft position to be kept, given that all before it were.
 const MODELS: [(&str, &str); 3] = [
@@ -152,6 +152,8 @@ fn tap_settings(args: &DemoArgs, engine_url: &str) -> Result<Config, UpstreamAdd
         engine: None,
         inject: true,
         expose_usage: ExposeUsage::AsRequested,
+        ask_sglang: AskSglang::Auto,
+        ask_sglang_unary: false,
         grace: Duration::from_secs(10),
         drain_delay: Duration::ZERO,
         ready_needs_upstream: true,

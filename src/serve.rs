@@ -109,6 +109,8 @@ impl Instance {
                 engine: config.engine,
                 inject: inject.clone(),
                 expose_usage: config.expose_usage,
+                ask_sglang: config.ask_sglang,
+                ask_sglang_unary: config.ask_sglang_unary,
             };
             let tap = Tap::new(
                 settings,

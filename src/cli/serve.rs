@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use crate::proxy::UpstreamAddress;
 use crate::record::EngineName;
-use crate::tap::ExposeUsage;
+use crate::tap::{AskSglang, ExposeUsage};
 
 /// Stand between clients and an engine, pass everything through, and keep the numbers.
 #[derive(Clone, Debug, Args)]
@@ -54,6 +54,21 @@ pub struct ServeArgs {
     #[arg(long, value_enum, default_value_t = ExposeUsage::AsRequested, env = "SPECTAP_EXPOSE_USAGE")]
     pub expose_usage: ExposeUsage,
 
+    /// Ask SGLang for its numbers (return_spec_tokens_details), and take them out again for clients that did not ask.
+    /// auto: once the engine is known as SGLang. on: always. off: never.
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = AskSglang::Auto,
+        env = "SPECTAP_INJECT_SGLANG"
+    )]
+    pub inject_sglang: AskSglang,
+
+    /// Ask SGLang on requests that are not streamed, too. Their replies are then held, up to 8 MiB, until they are
+    /// whole.
+    #[arg(long, env = "SPECTAP_INJECT_SGLANG_UNARY")]
+    pub inject_sglang_unary: bool,
+
     /// How long running exchanges may take to finish after SIGTERM or Ctrl-C; a second signal ends at once.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "25s", env = "SPECTAP_GRACE")]
     pub grace: Duration,
@@ -79,12 +94,30 @@ pub struct ServeArgs {
 
 /// The engine's kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
 pub enum Engine {
     /// vLLM
     Vllm,
     /// TensorRT-LLM
-    #[value(name = "tensorrt_llm", alias = "trtllm")]
+    #[value(alias = "trtllm")]
     TensorrtLlm,
+    /// SGLang
+    Sglang,
+    /// llama.cpp's server
+    #[value(name = "llamacpp")]
+    LlamaCpp,
+    /// mlx-vlm
+    MlxVlm,
+    /// vllm-mlx
+    VllmMlx,
+    /// TokenSpeed
+    #[value(name = "tokenspeed")]
+    TokenSpeed,
+    /// LM Studio
+    #[value(name = "lmstudio")]
+    LmStudio,
+    /// Whoever reports in usage.completion_tokens_details: TabbyAPI, GenieX, the smg gateway
+    UsageDetails,
 }
 
 impl From<Engine> for EngineName {
@@ -92,6 +125,13 @@ impl From<Engine> for EngineName {
         match engine {
             Engine::Vllm => EngineName::Vllm,
             Engine::TensorrtLlm => EngineName::TensorrtLlm,
+            Engine::Sglang => EngineName::Sglang,
+            Engine::LlamaCpp => EngineName::LlamaCpp,
+            Engine::MlxVlm => EngineName::MlxVlm,
+            Engine::VllmMlx => EngineName::VllmMlx,
+            Engine::TokenSpeed => EngineName::TokenSpeed,
+            Engine::LmStudio => EngineName::LmStudio,
+            Engine::UsageDetails => EngineName::UsageDetails,
         }
     }
 }

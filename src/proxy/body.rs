@@ -2,6 +2,7 @@
 //! tap caused something that must go. It ends in exactly one of complete, trailers, truncated, or cancelled (dropped
 //! before its end).
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
+use super::held_reply::Rest;
 use super::outlet::Outlet;
 use super::upstream::Lease;
 use crate::tap::{self, End};
@@ -23,6 +25,8 @@ pub(super) struct RelayBody {
     lease: Option<Lease>,
     stage: Stage,
     bodiless: Option<u64>,
+    /// Read ahead of the head, and gone on with it.
+    read_ahead: VecDeque<Bytes>,
 }
 
 enum Stage {
@@ -52,11 +56,27 @@ impl RelayBody {
             lease: Some(lease),
             stage: Stage::Reading,
             bodiless,
+            read_ahead: VecDeque::new(),
         };
         if body.incoming.is_end_stream() {
             body.complete(End::Complete);
         }
         body
+    }
+
+    /// The body begins with bytes that were read before, and that the tap has seen; `rest` is how it goes on.
+    pub(super) fn behind(mut self, read_ahead: VecDeque<Bytes>, rest: Rest) -> Self {
+        self.read_ahead = read_ahead;
+        match rest {
+            // A body with a length is over already, see `new`.
+            Rest::Reading | Rest::Ended(None) => {}
+            Rest::Ended(trailers) => self.stage = Stage::Emptying(trailers),
+            Rest::Broken(error) => {
+                self.lease = None;
+                self.stage = Stage::Failing(error);
+            }
+        }
+        self
     }
 
     fn complete(&mut self, end: End) {
@@ -108,6 +128,9 @@ impl Body for RelayBody {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
         loop {
+            if let Some(bytes) = this.read_ahead.pop_front() {
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
             if let Some(bytes) = this.take_filtered() {
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
@@ -154,14 +177,22 @@ impl Body for RelayBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.bodiless.is_none() && self.filter.is_none() && matches!(self.stage, Stage::Ended)
+        let emptied = self.filter.is_none() && self.read_ahead.is_empty();
+        self.bodiless.is_none() && emptied && matches!(self.stage, Stage::Ended)
     }
 
     fn size_hint(&self) -> SizeHint {
         match (&self.filter, self.bodiless) {
             (Some(_), _) => SizeHint::default(),
             (None, Some(announced)) => SizeHint::with_exact(announced),
-            (None, None) => self.incoming.size_hint(),
+            (None, None) => {
+                let ahead: usize = self.read_ahead.iter().map(Bytes::len).sum();
+                let mut hint = self.incoming.size_hint();
+                if let Some(rest) = hint.exact() {
+                    hint.set_exact(rest + ahead as u64);
+                }
+                hint
+            }
         }
     }
 }

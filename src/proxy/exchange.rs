@@ -1,5 +1,6 @@
 //! The life of a request, from the client's head to the server's answer. Read it from top to bottom.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use hyper::body::{Body, Incoming};
 
 use super::body::RelayBody;
 use super::headers::{Field, end_to_end, only_chunked};
+use super::held_reply::{Rest, join, read_reply};
 use super::outlet::Outlet;
 use super::refusal::Refusal;
 use super::request_body::{Held, Hold, HoldBudget, RequestBody, hold};
@@ -65,7 +67,7 @@ impl Hop {
         let (parts, incoming) = request.into_parts();
         let mut exchange = self.tap.arrive(&parts, Instant::now());
         match self.relay(parts, incoming, &mut exchange).await {
-            Ok((head, body, lease)) => self.answer(head, body, lease, exchange, outlet),
+            Ok((head, body, lease)) => self.answer(head, body, lease, exchange, outlet).await,
             Err(refusal) => {
                 if refusal.is_upstream() {
                     self.counters
@@ -214,7 +216,7 @@ impl Hop {
         }
     }
 
-    fn answer(
+    async fn answer(
         &self,
         mut head: response::Parts,
         body: Incoming,
@@ -245,8 +247,30 @@ impl Hop {
                     .ok()
             })
             .flatten();
+        let mut body = body;
+        let mut read = None;
+        if exchange.wants_reply() {
+            let (mut pieces, rest) = read_reply(&mut body, &mut exchange).await;
+            match rest {
+                Rest::Ended(_) => {
+                    let whole = join(&pieces);
+                    let mended = exchange.reply_held(&whole).unwrap_or(whole);
+                    if head.headers.contains_key(header::CONTENT_LENGTH) {
+                        let length = HeaderValue::from(mended.len());
+                        head.headers.insert(header::CONTENT_LENGTH, length);
+                    }
+                    pieces = VecDeque::from([mended]);
+                }
+                Rest::Reading => exchange.reply_passes(),
+                Rest::Broken(_) => {}
+            }
+            read = Some((pieces, rest));
+        }
         outlet.begin(exchange);
-        let body = RelayBody::new(body, outlet, filter, lease, bodiless);
+        let mut body = RelayBody::new(body, outlet, filter, lease, bodiless);
+        if let Some((pieces, rest)) = read {
+            body = body.behind(pieces, rest);
+        }
         Response::from_parts(head, Either::Left(body))
     }
 }

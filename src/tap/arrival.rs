@@ -3,8 +3,8 @@
 use http::header::{self, HeaderMap, HeaderName};
 use http::request::Parts;
 
-use super::inject::Skip;
 use super::route::{route, takes_stream_options};
+use super::skip::Skip;
 use crate::observation::{Route, cut_name};
 
 /// Fields that cover the body with a digest or signature: after a splice it would be wrong.

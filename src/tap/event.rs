@@ -4,6 +4,8 @@ use bytes::Bytes;
 use memchr::memmem;
 use serde::Deserialize;
 
+use super::details::{self, Extension};
+use super::injection::Added;
 use super::members::{Member, members};
 use super::needle;
 use super::sse::Block;
@@ -17,8 +19,12 @@ pub(super) enum Kind {
     FirstWithUsage,
     /// An event with a finish reason.
     Finish(Finish),
-    /// The event that only the injection caused.
+    /// An event that only the injection caused.
     Caused { moved: Moved, comments: Bytes },
+    /// An event of the client's own that the injection added something to: the block without it.
+    Mended(Bytes),
+    /// The same, but it can't be taken out.
+    Unmendable,
     /// Anything else.
     Other,
 }
@@ -47,8 +53,8 @@ struct Choice {
     finish_reason: serde_json::Value,
 }
 
-/// Tells what a block is. `first`: no data event came before it.
-pub(super) fn classify(block: &Block<'_>, first: bool) -> Kind {
+/// Tells what a block is. `first`: no data event came before it. `added`: what the injection can have caused.
+pub(super) fn classify(block: &Block<'_>, first: bool, added: Added) -> Kind {
     let Some(data) = block.data() else {
         // A block that was too large to be looked at is some event.
         return if block.bytes.is_some() {
@@ -63,6 +69,7 @@ pub(super) fn classify(block: &Block<'_>, first: bool) -> Kind {
     let Some(root) = members(&data) else {
         return Kind::Other;
     };
+    let bytes = block.bytes.unwrap_or_default();
     let last = |name: &str| {
         root.iter()
             .rev()
@@ -71,31 +78,62 @@ pub(super) fn classify(block: &Block<'_>, first: bool) -> Kind {
     };
     let has_usage = last("usage").is_some_and(|usage| usage.starts_with('{'));
     let choices = last("choices").filter(|choices| *choices != "null" && !is_empty_array(choices));
-    match choices {
-        None if has_usage && !is_native(&root) => Kind::Caused {
-            moved: Moved {
-                fingerprint: last("system_fingerprint")
-                    .filter(|value| *value != "null")
-                    .map(str::to_owned),
-                timings: last("timings")
-                    .filter(|value| *value != "null")
-                    .map(str::to_owned),
+    let extension = match details::extension(&root) {
+        found if added.details => found,
+        _ => Extension::Without,
+    };
+    let Some(choices) = choices else {
+        let usage_is_caused = has_usage && added.strip_usage;
+        let is_caused = match extension {
+            Extension::Without => usage_is_caused && !is_native(&root),
+            Extension::Only => usage_is_caused || !has_usage,
+            Extension::Shared => false,
+        };
+        return match extension {
+            _ if is_caused => Kind::Caused {
+                moved: Moved {
+                    fingerprint: written(last("system_fingerprint")),
+                    timings: written(last("timings")),
+                },
+                comments: comments(bytes),
             },
-            comments: comments(block.bytes.unwrap_or_default()),
-        },
-        None => Kind::Other,
-        Some(_) if first && has_usage => Kind::FirstWithUsage,
-        Some(choices) if finishes(choices) => {
-            match closing_brace_from_end(block.bytes.unwrap_or_default()) {
-                Some(brace_from_end) => Kind::Finish(Finish {
-                    brace_from_end,
-                    lacks_fingerprint: last("system_fingerprint").is_none(),
-                    lacks_timings: last("timings").is_none(),
-                }),
-                None => Kind::Other,
-            }
-        }
-        Some(_) => Kind::Other,
+            Extension::Without => Kind::Other,
+            Extension::Only | Extension::Shared => mended(bytes, &data),
+        };
+    };
+    if extension != Extension::Without {
+        mended(bytes, &data)
+    } else if first && has_usage && added.strip_usage {
+        Kind::FirstWithUsage
+    } else if let (true, Some(brace_from_end)) = (finishes(choices), closing_brace_from_end(bytes))
+    {
+        Kind::Finish(Finish {
+            brace_from_end,
+            lacks_fingerprint: last("system_fingerprint").is_none(),
+            lacks_timings: last("timings").is_none(),
+        })
+    } else {
+        Kind::Other
+    }
+}
+
+fn written(value: Option<&str>) -> Option<String> {
+    value.filter(|value| *value != "null").map(str::to_owned)
+}
+
+/// The block without SGLang's numbers. `data`: its data, which must be one line of it.
+fn mended(block: &[u8], data: &[u8]) -> Kind {
+    let at = data.as_ptr().addr().wrapping_sub(block.as_ptr().addr());
+    let is_part = at
+        .checked_add(data.len())
+        .is_some_and(|end| end <= block.len());
+    match details::cut(data).filter(|_| is_part) {
+        Some(cut) => Kind::Mended(
+            [&block[..at + cut.start], &block[at + cut.end..]]
+                .concat()
+                .into(),
+        ),
+        None => Kind::Unmendable,
     }
 }
 

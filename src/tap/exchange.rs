@@ -8,19 +8,17 @@ use std::time::{Duration, Instant, SystemTime};
 use bytes::Bytes;
 use http::{StatusCode, request, response};
 
-use super::absence::{self, Circumstances};
 use super::arrival::{Arrival, is_coded, is_json, media_type};
+use super::details;
 use super::filter::{Filter, Incident, Restore};
-use super::inject::{Plan, Skip, plan, splice};
+use super::injection::{Added, decide};
 use super::learned::{ConnectionMemory, Fingerprint};
 use super::members::members;
 use super::reply::{Reply, ReplyObserver};
 use super::request::{self as client_request, RequestFacts};
-use super::timing::{Moments, timing};
+use super::skip::Skip;
 use super::{Shared, Tap};
-use crate::engines;
-use crate::observation::{Acceptance, Observation, Outcome, Reason, Route, cut_name};
-use crate::record::EngineName;
+use crate::observation::Reason;
 
 /// How the response's body ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,32 +44,40 @@ pub enum BodyPasses {
 
 /// One exchange. Dropped before [`Exchange::finish`], it counts as cancelled.
 pub struct Exchange {
-    tap: Arc<Shared>,
-    arrival: Arrival,
-    request: RequestFacts,
-    started: Instant,
-    started_at: SystemTime,
-    in_flight: u64,
-    injection: Injection,
-    connect: Option<Duration>,
-    head_at: Option<Instant>,
-    status: Option<StatusCode>,
-    memory: Option<ConnectionMemory>,
+    pub(super) tap: Arc<Shared>,
+    pub(super) arrival: Arrival,
+    pub(super) request: RequestFacts,
+    pub(super) started: Instant,
+    pub(super) started_at: SystemTime,
+    pub(super) in_flight: u64,
+    pub(super) injection: Injection,
+    pub(super) connect: Option<Duration>,
+    pub(super) head_at: Option<Instant>,
+    pub(super) status: Option<StatusCode>,
+    pub(super) memory: Option<ConnectionMemory>,
     observer: Option<ReplyObserver>,
-    fault: Option<Reason>,
+    pub(super) fault: Option<Reason>,
     finished: bool,
 }
 
 /// What was done to the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Injection {
+pub(super) enum Injection {
     None,
-    /// The option was added; `strip`: the client must not see what it causes.
-    Done {
-        strip: bool,
-    },
-    /// It was added and refused, and the client's own bytes were sent again.
-    TakenBack,
+    /// Options were added.
+    Done(Added),
+    /// They were added and refused, and the client's own bytes were sent again.
+    TakenBack(Added),
+}
+
+impl Injection {
+    /// What the response can hold because of it.
+    pub(super) fn in_force(self) -> Added {
+        match self {
+            Injection::Done(added) => added,
+            Injection::None | Injection::TakenBack(_) => Added::default(),
+        }
+    }
 }
 
 impl Tap {
@@ -136,61 +142,22 @@ impl Exchange {
 
     /// The request's whole body. Returns what to send in its place, if anything.
     pub fn body_held(&mut self, body: &Bytes) -> Option<Bytes> {
-        let planned = guarded(|| {
+        let decision = guarded(|| {
             let root = members(body)?;
             self.request = client_request::read(&root);
-            if !self.request.stream || !self.arrival.takes_stream_options {
-                return None;
-            }
-            let is_vllm = self.tap.engine() == Some(EngineName::Vllm);
-            Some(
-                match plan(body, &root, self.tap.settings.expose_usage, is_vllm) {
-                    Plan::Inject { edits, strip } => match self.objection(strip) {
-                        Some(skip) => Err(skip),
-                        None => Ok(Some((splice(body, &edits), strip))),
-                    },
-                    Plan::Skip(skip) => Err(self.objection(true).unwrap_or(skip)),
-                    Plan::Leave => Ok(None),
-                },
-            )
+            Some(decide(&self.tap, &self.arrival, &self.request, body, &root))
         });
-        match planned {
-            None => {
-                self.fault = Some(Reason::ObserverFailed);
-                None
-            }
-            Some(None | Some(Ok(None))) => None,
-            Some(Some(Err(skip))) => {
-                self.skip(skip);
-                None
-            }
-            Some(Some(Ok(Some((spliced, strip))))) => {
-                self.injection = Injection::Done { strip };
-                Some(spliced)
-            }
+        let Some(decision) = decision else {
+            self.fault = Some(Reason::ObserverFailed);
+            return None;
+        };
+        let decision = decision?;
+        if let Some(skip) = decision.skip {
+            self.skip(skip);
         }
-    }
-
-    /// Why a request that could be altered is left as it is.
-    fn objection(&self, strip: bool) -> Option<Skip> {
-        let several = u64::from(self.request.n) * u64::from(self.request.prompts) > 1;
-        // vLLM's generate route writes no fingerprint.
-        let needs_fingerprint = strip && several && self.arrival.route != Route::Generate;
-        if !self.tap.settings.inject.is_on() {
-            Some(Skip::Off)
-        } else if self.arrival.objection.is_some() {
-            self.arrival.objection
-        } else if let Some(skip) = self
-            .tap
-            .learned
-            .objection(self.arrival.route, strip && self.arrival.takes_coding)
-        {
-            Some(skip)
-        } else if needs_fingerprint && self.tap.learned.fingerprint().is_none() {
-            Some(Skip::FingerprintUnknown)
-        } else {
-            None
-        }
+        let (altered, added) = decision.altered?;
+        self.injection = Injection::Done(added);
+        Some(altered)
     }
 
     fn skip(&self, skip: Skip) {
@@ -214,7 +181,7 @@ impl Exchange {
 
     /// Whether the server refused a request that we altered, so that the client's own bytes must be sent.
     pub fn wants_replay(&self, status: StatusCode) -> bool {
-        matches!(self.injection, Injection::Done { .. })
+        matches!(self.injection, Injection::Done(_))
             && matches!(
                 status,
                 StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
@@ -223,7 +190,8 @@ impl Exchange {
 
     /// The client's own bytes were sent. Only another status than the first shows that the injection was at fault.
     pub fn replayed(&mut self, first: StatusCode, second: Option<StatusCode>) {
-        self.injection = Injection::TakenBack;
+        let added = self.injection.in_force();
+        self.injection = Injection::TakenBack(added);
         let result = match second {
             Some(second) if second == first => "same_status",
             Some(_) => {
@@ -231,7 +199,8 @@ impl Exchange {
                 tracing::warn!(
                     route = self.arrival.route.as_str(),
                     status = first.as_u16(),
-                    "the engine refuses stream_options.include_usage here: left out for 10 minutes"
+                    options = added.options().collect::<Vec<_>>().join(","),
+                    "the engine refuses what was added to a request: left out here for 10 minutes"
                 );
                 "other_status"
             }
@@ -263,24 +232,25 @@ impl Exchange {
         } else {
             self.fault = Some(Reason::NotJson);
         }
-        if self.injection != (Injection::Done { strip: true }) || !is_stream {
+        let added = self.injection.in_force();
+        if !added.must_strip() || !is_stream {
             return None;
         }
         if self.fault.is_some() {
             self.tap.learned.note_compression();
-            self.tap
-                .counters
-                .strips_skipped
-                .with_label_values(&["encoding"])
-                .inc();
+            self.skip_strip("encoding");
             return None;
         }
-        Some(self.filter(memory))
+        Some(self.filter(added, memory))
     }
 
-    fn filter(&self, memory: &ConnectionMemory) -> Filter {
-        let several = u64::from(self.request.n) * u64::from(self.request.prompts) > 1;
-        let restore = if several {
+    fn skip_strip(&self, why: &str) {
+        let skipped = &self.tap.counters.strips_skipped;
+        skipped.with_label_values(&[why]).inc();
+    }
+
+    fn filter(&self, added: Added, memory: &ConnectionMemory) -> Filter {
+        let restore = if self.request.is_several() {
             let known = memory
                 .fingerprint()
                 .or_else(|| self.tap.learned.fingerprint());
@@ -294,7 +264,25 @@ impl Exchange {
             Incident::SentUnasked => tap.learned.usage_unasked(route, true),
             Incident::Skipped(why) => tap.counters.strips_skipped.with_label_values(&[why]).inc(),
         };
-        Filter::new(restore, Box::new(report))
+        Filter::new(added, restore, Box::new(report))
+    }
+
+    /// Whether the whole reply should be held and shown to [`Exchange::reply_held`] before its head goes on: a reply
+    /// that is not streamed and that the injection added something to.
+    pub fn wants_reply(&self) -> bool {
+        self.injection.in_force().details && !self.request.stream && self.observer.is_some()
+    }
+
+    /// The whole reply. Returns what the client gets in its place, if anything.
+    pub fn reply_held(&self, body: &Bytes) -> Option<Bytes> {
+        let cut = guarded(|| details::cut(body))??;
+        self.tap.counters.stripped_events.inc();
+        Some([&body[..cut.start], &body[cut.end..]].concat().into())
+    }
+
+    /// The reply was too large to be held, and passes as it is.
+    pub fn reply_passes(&self) {
+        self.skip_strip("too_large");
     }
 
     /// Bytes of the response's body, read at `at`.
@@ -329,191 +317,28 @@ impl Exchange {
         }
         let counters = &self.tap.counters;
         let route = self.arrival.route;
-        let code = self
-            .status
-            .map_or_else(|| "none".to_owned(), |status| status.as_u16().to_string());
-        counters
-            .requests
-            .with_label_values(&[route.as_str(), &code])
-            .inc();
+        let code = match self.status {
+            Some(status) => status.as_u16().to_string(),
+            None => "none".to_owned(),
+        };
+        let labels = [route.as_str(), &code];
+        counters.requests.with_label_values(&labels).inc();
         counters
             .requests_in_flight
-            .with_label_values(&[route.as_str()])
+            .with_label_values(&labels[..1])
             .dec();
         if !route.is_observed() {
             return;
         }
         self.tap.in_flight.fetch_sub(1, Ordering::Relaxed);
-        let observer = self.observer.take();
-        let reply = match observer.map(|observer| guarded(|| observer.finish())) {
-            Some(None) => {
+        let reply = self.observer.take().and_then(|observer| {
+            let reply: Option<Reply> = guarded(|| observer.finish());
+            if reply.is_none() {
                 self.fault = Some(Reason::ObserverFailed);
-                None
             }
-            reply => reply.flatten(),
-        };
-        let reply = reply.as_ref();
-        let outcome = self.outcome(end, reply);
-        self.learn(outcome, reply);
-        let observation = self.observation(outcome, reply);
-        self.count(&observation, reply);
-        self.tap.sink.record(Arc::new(observation));
-    }
-
-    fn outcome(&self, end: End, reply: Option<&Reply>) -> Outcome {
-        // A client that has the sentinel has everything and may hang up before the last chunk; OpenAI's own does.
-        let had_all = reply.is_some_and(|reply| reply.done_seen);
-        let end = match end {
-            End::Trailers => End::Complete,
-            End::Cancelled if had_all => End::Complete,
-            end => end,
-        };
-        match (end, self.status) {
-            (End::Cancelled, _) | (_, None) => Outcome::Cancelled,
-            (End::Truncated, _) => Outcome::Truncated,
-            (_, Some(status)) if status.as_u16() >= 400 => Outcome::ErrorStatus,
-            _ if reply.is_some_and(|reply| reply.error_event) => Outcome::ErrorEvent,
-            _ => Outcome::Complete,
-        }
-    }
-
-    /// Keeps what this response showed of its engine.
-    fn learn(&self, outcome: Outcome, reply: Option<&Reply>) {
-        let Some(reply) = reply else { return };
-        let learned = &self.tap.learned;
-        if !reply.payloads.is_empty() {
-            learned.note_payload();
-        }
-        if matches!(
-            self.arrival.route,
-            Route::ChatCompletions | Route::Completions
-        ) {
-            let fingerprint = match &reply.system_fingerprint {
-                Some(value) => Some(Fingerprint::Value(cut_name(value).into())),
-                None => (outcome == Outcome::Complete
-                    && !reply.finish_reasons.is_empty()
-                    && reply.fault.is_none())
-                .then_some(Fingerprint::Absent),
-            };
-            if let Some(fingerprint) = fingerprint {
-                if let Some(memory) = &self.memory {
-                    memory.remember(fingerprint.clone());
-                }
-                learned.fingerprint_seen(fingerprint);
-            }
-        }
-        if self.request.stream && reply.events > 0 && self.asked_for_no_running_usage() {
-            learned.usage_unasked(self.arrival.route, reply.first_event_has_usage);
-        }
-    }
-
-    /// Whether usage on the first event can only be the engine's own idea.
-    fn asked_for_no_running_usage(&self) -> bool {
-        !self.request.continuous_usage
-    }
-
-    fn observation(&self, outcome: Outcome, reply: Option<&Reply>) -> Observation {
-        let ended = Instant::now();
-        let moments = Moments {
-            started: self.started,
-            head: self.head_at,
-            ended,
-            connect: self.connect,
-        };
-        let unknown = Reply::default();
-        let seen = reply.unwrap_or(&unknown);
-        let sequences = self.request.n.saturating_mul(self.request.prompts);
-        let verdict = engines::read(&seen.payloads, &seen.usage, sequences);
-        if let Some(engine) = verdict.engine {
-            self.tap.learned.engine_seen(engine);
-        }
-        let success = self.status.is_some_and(|status| status.is_success());
-        let fault = self.fault.or(seen.fault);
-        let (acceptance, reason) = match (success, fault, verdict.acceptance) {
-            (false, _, _) => (None, None),
-            // Numbers that came before the fault stand.
-            (true, Some(fault), Acceptance::Absent) => (Some(Acceptance::Unobserved), Some(fault)),
-            (true, None, Acceptance::Absent) => (
-                Some(Acceptance::Absent),
-                Some(absence::reason(
-                    &self.request,
-                    seen,
-                    &self.circumstances(outcome),
-                )),
-            ),
-            (true, _, acceptance) => (Some(acceptance), verdict.reason),
-        };
-        Observation {
-            id: ulid::Ulid::generate().to_string(),
-            request_id: seen.response_id.clone(),
-            x_request_id: self.arrival.x_request_id.clone(),
-            trace_id: self.arrival.trace_id.clone(),
-            started_at: self.started_at,
-            ended_at: self.started_at + ended.saturating_duration_since(self.started),
-            lane: self.tap.settings.lane.clone(),
-            route: self.arrival.route,
-            model: seen
-                .model
-                .as_deref()
-                .map(cut_name)
-                .or_else(|| self.request.model.clone()),
-            tag: None,
-            run: None,
-            stream: self.request.stream,
-            n: self.request.n,
-            prompts: self.request.prompts,
-            stream_options_asked: self.request.include_usage,
-            in_flight: self.in_flight,
-            status: self.status.map(|status| status.as_u16()),
-            outcome,
-            acceptance,
-            reason,
-            finish_reasons: seen.finish_reasons.clone(),
-            facets: self.request.facets,
-            usage: seen.usage,
-            timing: timing(&moments, self.request.stream, reply),
-            engine_metrics: seen.engine_metrics.clone(),
-            content_chunks: seen.content_chunks,
-            spec_decode_acceptance: verdict.records,
-        }
-    }
-
-    fn circumstances(&self, outcome: Outcome) -> Circumstances {
-        Circumstances {
-            route: self.arrival.route,
-            outcome,
-            injected: matches!(self.injection, Injection::Done { .. }),
-            inject_off: !self.tap.settings.inject.is_on(),
-            payload_seen: self.tap.learned.payload_seen(),
-            engine: self.tap.engine(),
-        }
-    }
-
-    fn count(&self, observation: &Observation, reply: Option<&Reply>) {
-        let counters = &self.tap.counters;
-        counters
-            .outcomes
-            .with_label_values(&[observation.outcome.as_str()])
-            .inc();
-        if observation.acceptance == Some(Acceptance::Unobserved)
-            && let Some(reason) = observation.reason
-        {
-            counters
-                .unobserved
-                .with_label_values(&[reason.as_str()])
-                .inc();
-        }
-        let result = match self.injection {
-            Injection::None => return,
-            Injection::TakenBack => "refused",
-            Injection::Done { .. } if reply.is_some_and(|reply| reply.usage_seen) => "reported",
-            Injection::Done { .. } if observation.outcome == Outcome::Complete => "silent",
-            Injection::Done { .. } => "unfinished",
-        };
-        counters
-            .injections
-            .with_label_values(&["include_usage", result])
-            .inc();
+            reply
+        });
+        self.conclude(end, reply.as_ref());
     }
 }
 

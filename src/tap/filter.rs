@@ -2,7 +2,8 @@
 //!
 //! The engine sends one more event, with `usage` and no choices, before `[DONE]`. vLLM then writes
 //! `system_fingerprint` on that event instead of the finish event; llama.cpp does the same with `timings`. So the finish
-//! event waits for its successor (the same engine step writes both) and gets back what moved.
+//! event waits for its successor (the same engine step writes both) and gets back what moved. SGLang's numbers come on
+//! an event of their own before it, and are cut out the same way.
 //!
 //! This is not the observer: it changes what the client gets. What it can't read, and all that it holds when something
 //! is wrong, goes out as it came.
@@ -13,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bytes::Bytes;
 
 use super::event::{Finish, Kind, classify, may_be_caused};
+use super::injection::Added;
 use super::learned::Fingerprint;
 use super::sse::{LARGEST_EVENT, Splitter};
 
@@ -39,6 +41,7 @@ pub(super) enum Restore {
 /// The filter of one stream.
 pub struct Filter {
     splitter: Splitter,
+    added: Added,
     restore: Restore,
     report: Box<dyn FnMut(Incident) + Send>,
     out: VecDeque<Bytes>,
@@ -77,9 +80,15 @@ impl HeldFinish {
 }
 
 impl Filter {
-    pub(super) fn new(restore: Restore, report: Box<dyn FnMut(Incident) + Send>) -> Self {
+    /// `added`: what the request asked for in the client's name.
+    pub(super) fn new(
+        added: Added,
+        restore: Restore,
+        report: Box<dyn FnMut(Incident) + Send>,
+    ) -> Self {
         Self {
             splitter: Splitter::default(),
+            added,
             restore,
             report,
             out: VecDeque::new(),
@@ -117,7 +126,7 @@ impl Filter {
         let mut begun = self.begun;
         let read = catch_unwind(AssertUnwindSafe(|| {
             self.splitter.feed(&chunk, |block| {
-                let kind = classify(&block, !begun);
+                let kind = classify(&block, !begun, self.added);
                 begun |= !matches!(kind, Kind::NoData);
                 blocks.push((block.end, kind));
             });
@@ -203,12 +212,12 @@ impl Filter {
                 self.release_held();
                 self.finish_event(pieces, finish);
             }
-            Kind::Caused { .. } if partly_out => {
-                (self.report)(Incident::Skipped("event_sent"));
+            Kind::Mended(block) if !partly_out => {
                 self.release_held();
-                self.emit(pieces);
+                self.emit([block]);
+                (self.report)(Incident::Stripped);
             }
-            Kind::Caused { moved, comments } => {
+            Kind::Caused { moved, comments } if !partly_out => {
                 if let Some(held) = self.held.take() {
                     self.emit(held.finish.restore(held.event, &moved));
                     self.emit(held.followers);
@@ -224,11 +233,18 @@ impl Filter {
                 self.emit([comments]);
                 (self.report)(Incident::Stripped);
             }
+            Kind::Caused { .. } | Kind::Mended(_) | Kind::Unmendable => {
+                (self.report)(Incident::Skipped("event_sent"));
+                self.release_held();
+                self.emit(pieces);
+            }
         }
     }
 
     fn finish_event(&mut self, pieces: Vec<Bytes>, finish: Finish) {
         match &self.restore {
+            // Nothing moves for SGLang's own option.
+            _ if !self.added.strip_usage => self.emit(pieces),
             Restore::FromSuccessor if finish.may_get_back() => {
                 self.held = Some(HeldFinish {
                     event: pieces,

@@ -7,6 +7,7 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 
 use super::members::{Member, members, place};
+use super::skip::Skip;
 
 /// What a client that did not ask for usage gets to see of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
@@ -16,39 +17,6 @@ pub enum ExposeUsage {
     AsRequested,
     /// The usage event stays in.
     Always,
-}
-
-/// Why a streamed request on a route that takes the option is left as it came. The label `reason` of
-/// `spectap_injections_skipped_total`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub(super) enum Skip {
-    /// Injection is off.
-    Off,
-    /// The content type is not JSON, or the body is no JSON object.
-    NotJson,
-    /// The body has a content coding.
-    Encoding,
-    /// The body is larger than what is held, or has trailers.
-    TooLarge,
-    /// The memory for held bodies is used up.
-    Memory,
-    /// A digest or signature covers the body.
-    Signed,
-    /// A member that decides stands there twice.
-    DuplicateMember,
-    /// `stream_options` or a member of it is of no kind that can be completed.
-    OptionsShape,
-    /// `continuous_usage_stats` alone, on an engine that is not known as vLLM.
-    ContinuousUsage,
-    /// Several sequences, and the fingerprint that each must get back is not known yet.
-    FingerprintUnknown,
-    /// The engine sends usage unasked on this route.
-    SentUnasked,
-    /// The engine refused the option on this route.
-    Refused,
-    /// The engine compresses its answers, so that nothing could be taken out again.
-    ResponseEncoding,
 }
 
 /// What the client's own options call for.
@@ -65,8 +33,8 @@ pub(super) enum Plan {
 /// One replaced place of the client's body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Edit {
-    place: Range<usize>,
-    text: &'static str,
+    pub(super) place: Range<usize>,
+    pub(super) text: &'static str,
 }
 
 const WHOLE_MEMBER: &str = r#","stream_options":{"include_usage":true}"#;
@@ -168,24 +136,24 @@ fn plan_options(
             });
         }
     }
-    edits.sort_by_key(|edit| edit.place.start);
     Plan::Inject { edits, strip }
 }
 
 /// Where the closing brace of the object in `within` stands.
-fn closing_brace(body: &[u8], within: Range<usize>) -> Option<usize> {
+pub(super) fn closing_brace(body: &[u8], within: Range<usize>) -> Option<usize> {
     body[within.clone()]
         .iter()
         .rposition(|&byte| byte == b'}')
         .map(|offset| within.start + offset)
 }
 
-/// The body with its edits done; `edits` are in order and don't overlap.
-pub(super) fn splice(body: &[u8], edits: &[Edit]) -> Bytes {
+/// The body with its edits done; they don't overlap, and those of one place keep their order.
+pub(super) fn splice(body: &[u8], mut edits: Vec<Edit>) -> Bytes {
+    edits.sort_by_key(|edit| edit.place.start);
     let grown: usize = edits.iter().map(|edit| edit.text.len()).sum();
     let mut spliced = BytesMut::with_capacity(body.len() + grown);
     let mut copied = 0;
-    for edit in edits {
+    for edit in &edits {
         spliced.extend_from_slice(&body[copied..edit.place.start]);
         spliced.extend_from_slice(edit.text.as_bytes());
         copied = edit.place.end;

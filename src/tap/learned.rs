@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::inject::Skip;
+use super::skip::Skip;
 use crate::observation::Route;
 use crate::record::EngineName;
 
@@ -112,15 +112,17 @@ impl Learned {
         if state.compresses && client_takes_coding {
             return Some(Skip::ResponseEncoding);
         }
-        let of_route = state.routes.get(&route)?;
-        if of_route.sends_usage_unasked {
-            Some(Skip::SentUnasked)
-        } else {
-            of_route
-                .refused_at
-                .is_some_and(|at| at.elapsed() < REFUSED_FOR)
-                .then_some(Skip::Refused)
-        }
+        let refused_at = state.routes.get(&route)?.refused_at?;
+        (refused_at.elapsed() < REFUSED_FOR).then_some(Skip::Refused)
+    }
+
+    /// Whether streams of this route carry usage that nobody asked for.
+    pub(super) fn sends_usage_unasked(&self, route: Route) -> bool {
+        let state = self.state();
+        state
+            .routes
+            .get(&route)
+            .is_some_and(|route| route.sends_usage_unasked)
     }
 
     /// An answer to an altered request came compressed.
@@ -161,13 +163,10 @@ mod tests {
     fn objections_are_per_route_and_can_end() {
         let learned = Learned::default();
         learned.usage_unasked(Route::ChatCompletions, true);
-        assert_eq!(
-            learned.objection(Route::ChatCompletions, false),
-            Some(Skip::SentUnasked)
-        );
-        assert_eq!(learned.objection(Route::Completions, false), None);
+        assert!(learned.sends_usage_unasked(Route::ChatCompletions));
+        assert!(!learned.sends_usage_unasked(Route::Completions));
         learned.usage_unasked(Route::ChatCompletions, false);
-        assert_eq!(learned.objection(Route::ChatCompletions, false), None);
+        assert!(!learned.sends_usage_unasked(Route::ChatCompletions));
         learned.refused(Route::Completions);
         assert_eq!(
             learned.objection(Route::Completions, false),

@@ -6,12 +6,15 @@
 
 mod absence;
 mod arrival;
+mod conclusion;
+mod details;
 mod event;
 mod exchange;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
 mod filter;
 mod inject;
+mod injection;
 pub mod json;
 mod learned;
 mod members;
@@ -19,6 +22,8 @@ pub mod needle;
 pub mod reply;
 mod request;
 mod route;
+mod skip;
+
 pub mod sse;
 mod timing;
 
@@ -28,6 +33,7 @@ use std::sync::atomic::AtomicU64;
 pub use exchange::{BodyPasses, End, Exchange};
 pub use filter::Filter;
 pub use inject::ExposeUsage;
+pub use injection::AskSglang;
 pub use learned::ConnectionMemory;
 
 use crate::counters::TapCounters;
@@ -46,6 +52,10 @@ pub struct TapSettings {
     pub inject: InjectSwitch,
     /// What clients that did not ask for usage get to see of it.
     pub expose_usage: ExposeUsage,
+    /// When SGLang is asked for its per-request numbers.
+    pub ask_sglang: AskSglang,
+    /// Whether it is asked for them on requests that are not streamed, whose replies are then held.
+    pub ask_sglang_unary: bool,
 }
 
 /// One lane's view of its engine. Cheap to clone.

@@ -27,6 +27,13 @@ pub(super) struct RequestFacts {
     pub(super) facets: Facets,
 }
 
+impl RequestFacts {
+    /// Whether the response holds more than one sequence.
+    pub(super) fn is_several(&self) -> bool {
+        u64::from(self.n) * u64::from(self.prompts) > 1
+    }
+}
+
 /// Reads the members of a request's root object.
 pub(super) fn read(root: &[Member<'_>]) -> RequestFacts {
     let mut facts = RequestFacts {

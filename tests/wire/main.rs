@@ -15,4 +15,5 @@ mod heads;
 mod injection;
 mod observation;
 mod replay;
+mod sglang;
 mod strip;

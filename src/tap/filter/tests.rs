@@ -4,11 +4,31 @@ use proptest::prelude::*;
 
 use super::*;
 
+const USAGE: Added = Added {
+    usage: true,
+    details: false,
+    strip_usage: true,
+};
+const DETAILS: Added = Added {
+    usage: false,
+    details: true,
+    strip_usage: false,
+};
+const BOTH: Added = Added {
+    details: true,
+    ..USAGE
+};
+
 /// Feeds the pieces and gives what came out, with what was reported.
 fn filtered(restore: Restore, pieces: &[&[u8]]) -> (String, Vec<Incident>) {
+    filtered_of(USAGE, restore, pieces)
+}
+
+fn filtered_of(added: Added, restore: Restore, pieces: &[&[u8]]) -> (String, Vec<Incident>) {
     let incidents = Arc::new(Mutex::new(Vec::new()));
     let report = Arc::clone(&incidents);
     let mut filter = Filter::new(
+        added,
         restore,
         Box::new(move |incident| report.lock().unwrap().push(incident)),
     );
@@ -82,6 +102,36 @@ fn timings_return_too() {
 }
 
 #[test]
+fn sglangs_own_event_goes_with_its_option_and_only_with_it() {
+    let numbers = "data: {\"choices\":[],\"usage\":null,\"sglext\":{\"spec_tokens_details\":{\"spec_verify_ct\":3}}}\n\n";
+    let usage = "data: {\"choices\":[],\"usage\":{\"total_tokens\":3}}\n\n";
+    let stream = format!("{CONTENT}{FINISH}{numbers}{usage}{DONE}");
+    let through = |added| filtered_of(added, Restore::FromSuccessor, &[stream.as_bytes()]).0;
+    assert_eq!(through(BOTH), format!("{CONTENT}{FINISH}{DONE}"));
+    assert_eq!(through(DETAILS), format!("{CONTENT}{FINISH}{usage}{DONE}"));
+    assert_eq!(through(USAGE), format!("{CONTENT}{FINISH}{numbers}{DONE}"));
+}
+
+#[test]
+fn of_a_shared_event_only_the_injected_part_goes() {
+    let shared = "data: {\"choices\":[],\"usage\":null,\"sglext\":{\"cached\":{\"n\":1},\"spec_tokens_details\":[{\"x\":1}]}}\n\n";
+    let expected = "data: {\"choices\":[],\"usage\":null,\"sglext\":{\"cached\":{\"n\":1}}}\n\n";
+    let stream = format!("{FINISH}{shared}{DONE}");
+    let (out, incidents) = filtered_of(BOTH, Restore::FromSuccessor, &[stream.as_bytes()]);
+    assert_eq!(out, format!("{FINISH}{expected}{DONE}"));
+    assert_eq!(incidents, [Incident::Stripped]);
+    // One event with both: the client asked for usage itself.
+    let event =
+        "data: {\"choices\":[],\"usage\":{\"n\":1},\"sglext\":{\"spec_tokens_details\":{}}}\n\n";
+    let (out, _) = filtered_of(DETAILS, Restore::FromSuccessor, &[event.as_bytes()]);
+    assert_eq!(out, "data: {\"choices\":[],\"usage\":{\"n\":1}}\n\n");
+    assert_eq!(
+        filtered_of(BOTH, Restore::FromSuccessor, &[event.as_bytes()]).0,
+        ""
+    );
+}
+
+#[test]
 fn comments_stay_where_they_stand() {
     let (out, _) = one(&format!(": a\n\n{FINISH}: b\n\n{CAUSED}: c\n\n{DONE}"));
     assert_eq!(out, format!(": a\n\n{FINISH_RESTORED}: b\n\n: c\n\n{DONE}"));
@@ -150,7 +200,7 @@ fn each_of_several_sequences_gets_the_known_fingerprint_at_once() {
 
 #[test]
 fn an_event_that_can_not_be_the_caused_one_is_not_held() {
-    let mut filter = Filter::new(Restore::FromSuccessor, Box::new(|_| {}));
+    let mut filter = Filter::new(USAGE, Restore::FromSuccessor, Box::new(|_| {}));
     filter.push(Bytes::from_static(
         b"data: {\"choices\":[{\"delta\":{\"content\":\"long te",
     ));
@@ -177,7 +227,10 @@ fn a_carriage_return_of_the_dropped_event_takes_its_line_feed_along() {
 
 #[test]
 fn an_endless_event_goes_on_as_it_comes() {
-    let (mut filter, mut out) = (Filter::new(Restore::FromSuccessor, Box::new(|_| {})), 0);
+    let (mut filter, mut out) = (
+        Filter::new(USAGE, Restore::FromSuccessor, Box::new(|_| {})),
+        0,
+    );
     let piece = Bytes::from(vec![b'x'; 64 << 10]);
     filter.push(Bytes::from_static(FINISH.as_bytes()));
     filter.push(Bytes::from_static(b"data: "));
@@ -206,7 +259,7 @@ proptest! {
     fn no_byte_is_lost_from_streams_that_hold_nothing_caused(bytes in prop::collection::vec(any::<u8>(), 0..600),
                                                              cut in 0usize..600) {
         let (head, tail) = bytes.split_at(cut.min(bytes.len()));
-        let mut filter = Filter::new(Restore::FromSuccessor, Box::new(|_| {}));
+        let mut filter = Filter::new(USAGE, Restore::FromSuccessor, Box::new(|_| {}));
         let mut out = Vec::new();
         for piece in [head, tail] {
             filter.push(Bytes::copy_from_slice(piece));

@@ -4,7 +4,7 @@ fn injected(body: &str, expose: ExposeUsage, is_vllm: bool) -> Result<(String, b
     let root = members(body.as_bytes()).unwrap();
     match plan(body.as_bytes(), &root, expose, is_vllm) {
         Plan::Inject { edits, strip } => Ok((
-            String::from_utf8(splice(body.as_bytes(), &edits).to_vec()).unwrap(),
+            String::from_utf8(splice(body.as_bytes(), edits).to_vec()).unwrap(),
             strip,
         )),
         other => Err(other),
