@@ -34,6 +34,8 @@ pub struct Config {
     pub drain_delay: Duration,
     /// Whether readiness includes the engine.
     pub ready_needs_upstream: bool,
+    /// Bound on all series of `/metrics`.
+    pub most_series: usize,
     /// The token that the admin port asks for.
     pub admin_token: Option<String>,
     /// Whether `/metrics` asks for it too.
@@ -76,6 +78,7 @@ impl Config {
             grace: args.grace,
             drain_delay: args.drain_delay,
             ready_needs_upstream: args.ready == Ready::Upstream,
+            most_series: args.max_series,
             admin_token: read_token(args)?,
             protect_metrics: args.protect_metrics,
         })

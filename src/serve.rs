@@ -90,7 +90,12 @@ impl Instance {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: env!("SPECTAP_COMMIT").to_owned(),
         };
-        export::prometheus::register(&registry, Arc::clone(&statistics), &build)?;
+        export::prometheus::register(
+            &registry,
+            Arc::clone(&statistics),
+            &build,
+            config.most_series,
+        )?;
         let ring = Arc::new(ObservationRing::default());
         let inject = InjectSwitch::new(config.inject);
         let sinks = Arc::new(Sinks {

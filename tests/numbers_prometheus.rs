@@ -33,7 +33,7 @@ fn scrape_text(exchanges: Vec<Observation>) -> String {
         version: "1.2.3".into(),
         commit: "abc".into(),
     };
-    register(&registry, statistics(exchanges), &build).expect("fresh names");
+    register(&registry, statistics(exchanges), &build, 5000).expect("fresh names");
     TextEncoder::new()
         .encode_to_string(&registry.gather())
         .expect("text")
@@ -200,10 +200,43 @@ fn help_says_what_the_engine_vocabulary_hides() {
 #[test]
 fn without_exchanges_there_are_no_series_but_the_build() {
     let series = scrape(Vec::new());
-    assert_eq!(series.len(), 1, "{series:?}");
+    assert_eq!(series.len(), 2, "{series:?}");
     let mut nameless = observation();
     nameless.model = None;
     let series = scrape(vec![nameless]);
     let name = r#"spectap_spec_decode_requests_total{acceptance="absent",backend="unknown",model_name="unknown",reason="unknown"}"#;
     assert_eq!(series[name], 1.0);
+}
+
+#[test]
+fn the_series_stay_within_the_budget_and_no_count_is_lost() {
+    let exchanges = || {
+        (0..100).flat_map(|model| {
+            (0..20).map(move |tag| {
+                let mut exchange = recorded(vec![record(&[3, 2, 1])]);
+                exchange.model = Some(format!("model-{model}"));
+                exchange.tag = Some(format!("tag-{tag}"));
+                exchange
+            })
+        })
+    };
+    let series = scrape(exchanges().collect());
+    assert!(series.len() < 5000, "{} series", series.len());
+    assert!(series["spectap_folded_label_sets"] > 0.0);
+    let sum = |name: &str| -> f64 {
+        let of_name = series.iter().filter(|(series, _)| series.starts_with(name));
+        of_name.map(|(_, value)| value).sum()
+    };
+    assert_eq!(sum("spectap_spec_decode_num_drafts_total{"), 2000.0 * 6.0);
+    assert_eq!(sum("spectap_spec_decode_acceptance_length_count{"), 2000.0);
+    assert!(
+        series
+            .keys()
+            .any(|series| series.contains(r#"model_name="other""#))
+    );
+    // Few label sets keep their names.
+    assert_eq!(
+        scrape(exchanges().take(1).collect())["spectap_folded_label_sets"],
+        0.0
+    );
 }

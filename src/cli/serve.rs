@@ -82,6 +82,10 @@ pub struct ServeArgs {
     #[arg(long, value_enum, default_value_t = Ready::Upstream, env = "SPECTAP_READY")]
     pub ready: Ready,
 
+    /// Most series of /metrics; label sets beyond count as other. At least 1000.
+    #[arg(long, value_name = "N", default_value_t = 5000, value_parser = parse_series, env = "SPECTAP_MAX_SERIES")]
+    pub max_series: usize,
+
     /// File with a token that the admin port then asks for (Authorization: Bearer). Needed for more than /metrics and
     /// the probes when --admin-listen is not a loopback address.
     #[arg(long, value_name = "FILE", env = "SPECTAP_ADMIN_TOKEN_FILE")]
@@ -158,6 +162,13 @@ pub enum Ready {
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .map_err(|error| format!("{error}; write a duration like 25s or 1m 30s"))
+}
+
+fn parse_series(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(series) if series >= 1000 => Ok(series),
+        _ => Err("write a number of series, at least 1000".to_owned()),
+    }
 }
 
 fn parse_lane(text: &str) -> Result<(SocketAddr, UpstreamAddress), String> {

@@ -16,13 +16,20 @@ use prometheus::{IntGauge, Opts, Registry};
 use crate::stats::{GroupKey, Statistics};
 
 mod acceptance;
+mod budget;
 mod series;
 mod traffic;
 
-use series::Labels;
+use budget::Budget;
+use series::{Labels, Series};
 
 /// Value of `backend` and `model_name` where they are not known.
 const UNKNOWN: &str = "unknown";
+
+const FOLDED: Series = Series {
+    name: "spectap_folded_label_sets",
+    help: "Label sets beyond the series budget; they count under model_name other.",
+};
 
 /// Which build this is, for `spectap_build_info`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +40,8 @@ pub struct BuildInfo {
     pub commit: String,
 }
 
-/// Registers everything that is read from the statistics, and `spectap_build_info`.
+/// Registers everything that is read from the statistics, and `spectap_build_info`. `most_series`: the bound on all of
+/// `/metrics`, see [`budget`].
 ///
 /// # Errors
 ///
@@ -42,8 +50,9 @@ pub fn register(
     registry: &Registry,
     statistics: Arc<Statistics>,
     build: &BuildInfo,
+    most_series: usize,
 ) -> Result<(), prometheus::Error> {
-    registry.register(Box::new(StatisticsCollector::new(statistics)?))?;
+    registry.register(Box::new(StatisticsCollector::new(statistics, most_series)?))?;
     let info = IntGauge::with_opts(
         Opts::new(
             "spectap_build_info",
@@ -58,14 +67,16 @@ pub fn register(
 
 struct StatisticsCollector {
     statistics: Arc<Statistics>,
+    budget: Budget,
     descriptions: Vec<Desc>,
 }
 
 impl StatisticsCollector {
-    fn new(statistics: Arc<Statistics>) -> Result<Self, prometheus::Error> {
+    fn new(statistics: Arc<Statistics>, most_series: usize) -> Result<Self, prometheus::Error> {
         let descriptions = acceptance::ALL
             .iter()
             .chain(&traffic::ALL)
+            .chain([&FOLDED])
             .map(|series| {
                 Desc::new(
                     series.name.to_owned(),
@@ -77,6 +88,7 @@ impl StatisticsCollector {
             .collect::<Result<_, _>>()?;
         Ok(Self {
             statistics,
+            budget: Budget::new(most_series),
             descriptions,
         })
     }
@@ -92,13 +104,16 @@ impl Collector for StatisticsCollector {
             let mut counted = BTreeMap::new();
             let mut measured = BTreeMap::new();
             for (key, group) in groups {
-                acceptance::count(counted.entry(labels(key, true)).or_default(), group);
-                traffic::measure(measured.entry(labels(key, false)).or_default(), group);
+                let of_tag = self.budget.admit(labels(key, true));
+                let of_model = self.budget.admit(labels(key, false));
+                acceptance::count(counted.entry(of_tag).or_default(), group);
+                traffic::measure(measured.entry(of_model).or_default(), group);
             }
             (counted, measured)
         });
         let mut families = acceptance::families(&counted);
         families.extend(traffic::families(&measured));
+        families.push(series::gauge(&FOLDED, self.budget.folded() as f64));
         families
     }
 }

@@ -58,7 +58,7 @@ impl Server {
             version: "0.1.0".to_owned(),
             commit: String::new(),
         };
-        register(&registry, statistics.clone(), &build).unwrap();
+        register(&registry, statistics.clone(), &build, 5000).unwrap();
         let ring = Arc::new(ObservationRing::new());
         let inject = InjectSwitch::new(true);
         let readiness = Arc::new(Readiness::new(choice.upstream));

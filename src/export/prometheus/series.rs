@@ -1,6 +1,8 @@
 //! Building blocks of a scrape: a series' name and HELP, its labels, and its samples.
 
-use prometheus::proto::{Bucket, Counter, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::proto::{
+    Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType,
+};
 
 /// Name and HELP of a series.
 #[derive(Debug)]
@@ -15,6 +17,17 @@ pub(super) struct Labels {
     pub(super) backend: &'static str,
     pub(super) model_name: String,
     pub(super) tag: Option<String>,
+}
+
+/// A gauge without labels.
+pub(super) fn gauge(series: &Series, value: f64) -> MetricFamily {
+    let mut samples = Samples::new(series, MetricType::GAUGE);
+    let mut gauge = Gauge::default();
+    gauge.set_value(value);
+    let mut metric = Metric::default();
+    metric.set_gauge(gauge);
+    samples.metrics.push(metric);
+    samples.family()
 }
 
 /// The samples of one series.
