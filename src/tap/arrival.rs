@@ -1,5 +1,6 @@
 //! What a request's head tells: its route, whether its body can be read, and the ids to keep.
 
+use http::Method;
 use http::header::{self, HeaderMap, HeaderName};
 use http::request::Parts;
 
@@ -21,6 +22,8 @@ const COVERS_BODY: [&str; 5] = [
 pub(super) struct Arrival {
     pub(super) route: Route,
     pub(super) takes_stream_options: bool,
+    /// The list of models is asked for; it names the engine.
+    pub(super) asks_models: bool,
     /// The body is plain JSON, so that it can be read.
     pub(super) is_readable: bool,
     /// Why the body can't be altered.
@@ -38,6 +41,7 @@ impl Arrival {
         let objection = objection(headers);
         Self {
             route,
+            asks_models: parts.method == Method::GET && parts.uri.path().ends_with("/v1/models"),
             takes_stream_options: takes_stream_options(route, parts.uri.path()),
             is_readable: route.is_observed()
                 && !matches!(objection, Some(Skip::NotJson | Skip::Encoding)),

@@ -11,6 +11,7 @@ use http::{StatusCode, request, response};
 use super::arrival::{Arrival, is_coded, is_json, media_type};
 use super::details;
 use super::filter::{Filter, Incident, Restore};
+use super::identity::{self, LARGEST_MODEL_LIST};
 use super::injection::{Added, decide};
 use super::learned::{ConnectionMemory, Fingerprint};
 use super::members::members;
@@ -56,6 +57,8 @@ pub struct Exchange {
     pub(super) status: Option<StatusCode>,
     pub(super) memory: Option<ConnectionMemory>,
     observer: Option<ReplyObserver>,
+    /// A copy of the list of models.
+    models: Option<Vec<u8>>,
     pub(super) fault: Option<Reason>,
     finished: bool,
 }
@@ -122,6 +125,7 @@ impl Tap {
             status: None,
             memory: None,
             observer: None,
+            models: None,
             fault: None,
             finished: false,
         }
@@ -218,6 +222,12 @@ impl Exchange {
     ) -> Option<Filter> {
         self.head_at = Some(at);
         self.status = Some(head.status);
+        if let Some(engine) = identity::by_server(&head.headers) {
+            self.tap.learned.engine_hinted(engine);
+        }
+        if self.arrival.asks_models && head.status.is_success() && is_json(&head.headers) {
+            self.models = Some(Vec::new());
+        }
         if !self.arrival.route.is_observed() || !head.status.is_success() {
             return None;
         }
@@ -287,6 +297,11 @@ impl Exchange {
 
     /// Bytes of the response's body, read at `at`.
     pub fn see(&mut self, bytes: &Bytes, at: Instant) {
+        if let Some(models) = &mut self.models
+            && models.len() + bytes.len() <= LARGEST_MODEL_LIST
+        {
+            models.extend_from_slice(bytes);
+        }
         if let Some(observer) = &mut self.observer {
             let seen = guarded(|| {
                 #[cfg(feature = "fault-injection")]
@@ -327,6 +342,13 @@ impl Exchange {
             .requests_in_flight
             .with_label_values(&labels[..1])
             .dec();
+        if let Some(engine) = self
+            .models
+            .take()
+            .and_then(|body| identity::by_models(&body))
+        {
+            self.tap.learned.engine_hinted(engine);
+        }
         if !route.is_observed() {
             return;
         }

@@ -80,6 +80,11 @@ impl Learned {
         self.state().engine = Some(engine);
     }
 
+    /// Something beside a payload tells the engine; what is known already stands.
+    pub(super) fn engine_hinted(&self, engine: EngineName) {
+        self.state().engine.get_or_insert(engine);
+    }
+
     /// The fingerprint last seen, or that there is none; none as long as nothing is known.
     pub(super) fn fingerprint(&self) -> Option<Fingerprint> {
         self.state().fingerprint.clone()
@@ -90,9 +95,8 @@ impl Learned {
         let mut state = self.state();
         if let Fingerprint::Value(value) = &fingerprint
             && value.starts_with("vllm-")
-            && state.engine.is_none()
         {
-            state.engine = Some(EngineName::Vllm);
+            state.engine.get_or_insert(EngineName::Vllm);
         }
         state.fingerprint = Some(fingerprint);
     }

@@ -13,6 +13,7 @@ mod exchange;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
 mod filter;
+mod identity;
 mod inject;
 mod injection;
 pub mod json;

@@ -189,3 +189,29 @@ fn a_held_reply_that_breaks_off_is_cut() {
     );
     assert_eq!(tap.observations(1)[0]["outcome"], "truncated");
 }
+
+#[test]
+fn the_list_of_models_tells_the_engine() {
+    let models = r#"{"object":"list","data":[{"id":"m","object":"model","owned_by":"sglang"}]}"#;
+    let origin = Origin::answering(vec![json("200 OK", models), json("200 OK", "{}")]);
+    let tap = Tap::before(origin.address);
+    tap.exchange(format!("GET /v1/models HTTP/1.1\r\nHost: a\r\n{CLOSE}\r\n"));
+    tap.until_metric("spectap_requests_total{code=\"200\",route=\"other\"}", 1.0);
+    tap.exchange(post(CHAT, PLAIN, CLOSE));
+    assert_eq!(origin.request(1).body(), ASKED);
+}
+
+#[test]
+fn llama_cpp_gets_no_injection_once_it_has_named_itself() {
+    let named = b"HTTP/1.1 200 OK\r\nServer: llama.cpp\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+    let origin = Origin::answering(vec![named.to_vec()]);
+    let tap = Tap::before(origin.address);
+    tap.exchange(post(CHAT, PLAIN, CLOSE));
+    tap.exchange(post(CHAT, PLAIN, CLOSE));
+    assert_ne!(origin.request(0).body(), PLAIN, "nothing is known yet");
+    assert_eq!(origin.request(1).body(), PLAIN);
+    assert_eq!(
+        tap.metric("spectap_injections_skipped_total{reason=\"engine\"}"),
+        1.0
+    );
+}
