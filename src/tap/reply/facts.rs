@@ -35,7 +35,7 @@ pub(super) fn take(
     reply: &mut Reply,
     finishes: &mut Finishes,
 ) -> bool {
-    reply.payloads.take(object);
+    reply.payloads.take(object, 0);
     let envelope = ["response", "message"]
         .iter()
         .find_map(|name| object.get(*name)?.as_object());
