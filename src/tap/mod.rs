@@ -6,6 +6,7 @@
 
 mod absence;
 mod arrival;
+pub mod decoding;
 mod event;
 mod exchange;
 mod filter;
