@@ -34,6 +34,8 @@ pub struct Config {
     pub drain_delay: Duration,
     /// Whether readiness includes the engine.
     pub ready_needs_upstream: bool,
+    /// Whether usage details are read as acceptance.
+    pub usage_details: bool,
     /// Bound on all series of `/metrics`.
     pub most_series: usize,
     /// The token that the admin port asks for.
@@ -78,6 +80,7 @@ impl Config {
             grace: args.grace,
             drain_delay: args.drain_delay,
             ready_needs_upstream: args.ready == Ready::Upstream,
+            usage_details: args.usage_details,
             most_series: args.max_series,
             admin_token: read_token(args)?,
             protect_metrics: args.protect_metrics,

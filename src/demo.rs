@@ -157,6 +157,7 @@ fn tap_settings(args: &DemoArgs, engine_url: &str) -> Result<Config, UpstreamAdd
         grace: Duration::from_secs(10),
         drain_delay: Duration::ZERO,
         ready_needs_upstream: true,
+        usage_details: false,
         most_series: 5_000,
         admin_token: None,
         protect_metrics: false,

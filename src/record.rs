@@ -117,6 +117,17 @@ pub struct AcceptanceRecord {
     /// The values that the counts give, where what the engine sent contradicts them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recomputed: Option<Recomputed>,
+    /// The drafts are steps × configured width, not what was really put before the verifier: with a width that adapts
+    /// the rate is off, and can even be above 1.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub nominal_drafts: bool,
+    /// The engine sent zeros where it had no counter, and its histogram tells otherwise: the steps are the histogram's.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub zero_filled: bool,
+}
+
+fn is_false(mark: &bool) -> bool {
+    !mark
 }
 
 /// Mean and rate as the record's own counts give them.
@@ -141,7 +152,7 @@ pub enum Violation {
     /// A per-step array has another length or sum than the counts, or a step accepted more than it drafted.
     #[error("a per-step array contradicts the counts")]
     IdentityPerStep,
-    /// accepted > drafted.
+    /// accepted > drafted, unless the drafts are nominal.
     #[error("more drafts accepted than drafted")]
     AcceptedGtDrafted,
     /// The histogram is not k + 1 long although k is given.
@@ -156,6 +167,28 @@ pub enum Violation {
 }
 
 impl AcceptanceRecord {
+    /// A record of totals alone.
+    pub fn of_counts(engine: EngineName, accepted: u64, drafted: u64) -> Self {
+        Self {
+            engine,
+            provenance: Provenance::Counts,
+            choice_index: None,
+            mean_acceptance_length: None,
+            draft_acceptance_rate: None,
+            acceptance_histogram: AcceptanceHistogram::new(),
+            num_accepted_draft_tokens: accepted,
+            num_draft_tokens: drafted,
+            num_spec_steps: None,
+            num_spec_tokens: None,
+            completion_tokens: None,
+            per_step_accepted: None,
+            per_step_drafted: None,
+            recomputed: None,
+            nominal_drafts: false,
+            zero_filled: false,
+        }
+    }
+
     /// Checks the identities of an honest record, in the order that AIPerf checks them.
     ///
     /// # Errors
@@ -185,7 +218,8 @@ impl AcceptanceRecord {
                 return Err(Violation::ZeroStepsWithDrafts);
             }
         }
-        if self.num_accepted_draft_tokens > self.num_draft_tokens {
+        // A nominal count of drafts proves nothing against the accepted ones.
+        if self.num_accepted_draft_tokens > self.num_draft_tokens && !self.nominal_drafts {
             return Err(Violation::AcceptedGtDrafted);
         }
         self.check_per_step()
@@ -243,7 +277,8 @@ impl AcceptanceRecord {
     }
 
     /// Compares the sent mean and rate with the counts and keeps the counts' values where they differ by more than
-    /// [`CONTRADICTION_TOLERANCE`]. Returns whether they did.
+    /// [`CONTRADICTION_TOLERANCE`]. Returns whether the record contradicts itself, see
+    /// [`AcceptanceRecord::is_contradictory`].
     pub fn note_contradiction(&mut self) -> bool {
         let differs = |sent: Option<f64>, derived: Option<f64>| match (sent, derived) {
             (Some(sent), Some(derived)) => {
@@ -259,7 +294,15 @@ impl AcceptanceRecord {
                 draft_acceptance_rate: rate,
             });
         }
+        self.is_contradictory()
+    }
+
+    /// Whether the engine contradicts itself in this record: a sent mean or rate against the counts, more accepted
+    /// than a nominal count of drafts, or zeros against a histogram.
+    pub fn is_contradictory(&self) -> bool {
         self.recomputed.is_some()
+            || self.num_accepted_draft_tokens > self.num_draft_tokens
+            || self.zero_filled
     }
 }
 

@@ -116,6 +116,7 @@ impl Instance {
                 expose_usage: config.expose_usage,
                 ask_sglang: config.ask_sglang,
                 ask_sglang_unary: config.ask_sglang_unary,
+                usage_details: config.usage_details,
             };
             let tap = Tap::new(
                 settings,

@@ -69,6 +69,11 @@ pub struct ServeArgs {
     #[arg(long, env = "SPECTAP_INJECT_SGLANG_UNARY")]
     pub inject_sglang_unary: bool,
 
+    /// Read usage.completion_tokens_details (accepted and rejected prediction tokens) as acceptance: TabbyAPI, GenieX and
+    /// the smg gateway report there. Off by default, since OpenAI uses the same fields for Predicted Outputs.
+    #[arg(long, env = "SPECTAP_USAGE_DETAILS")]
+    pub usage_details: bool,
+
     /// How long running exchanges may take to finish after SIGTERM or Ctrl-C; a second signal ends at once.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "25s", env = "SPECTAP_GRACE")]
     pub grace: Duration,

@@ -1,20 +1,38 @@
 //! From an engine's own wire shape to acceptance records. Nothing outside this folder knows a payload's member names.
 //!
-//! [`Payloads`] takes what each JSON object of a response carries; [`read`] gives the verdict on all of it. The
-//! signatures of the engines are disjoint, and where a payload stands says nothing about whose it is.
+//! [`Payloads`] takes what each JSON object of a response carries; [`read`] gives the verdict on all of it. There is one
+//! file per wire shape, and the shapes' signatures are disjoint. vLLM's and TensorRT-LLM's payloads may stand in each
+//! other's place: where one stands says nothing about whose it is.
 
+mod adapter;
+mod carrier;
+mod llamacpp;
+mod lmstudio;
+mod mlx_vlm;
 mod number;
 mod payloads;
+mod sequence;
+mod sglang;
 mod tensorrt_llm;
+mod tokenspeed;
+mod usage_details;
 mod vllm;
-
-use serde_json::{Map, Value};
+mod vllm_mlx;
 
 use crate::observation::{Acceptance, Reason, Usage};
-use crate::record::{AcceptanceRecord, EngineName, Violation};
+use crate::record::{AcceptanceRecord, EngineName};
+
+use adapter::Reading;
 
 pub use number::{count, fraction};
 pub use payloads::Payloads;
+
+/// What is read at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Read the prediction fields of the usage object as draft tokens. Off: OpenAI counts something else there.
+    pub usage_details: bool,
+}
 
 /// What the payloads of one response come to.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,42 +44,17 @@ pub struct Verdict {
     pub reason: Option<Reason>,
     /// The valid records in the order of their choices, zero-step ones included.
     pub records: Vec<AcceptanceRecord>,
-    /// Whether a sent mean or rate contradicts its own counts.
+    /// Whether a record contradicts itself.
     pub contradiction: bool,
     /// Whose payload it was, even if it was malformed.
     pub engine: Option<EngineName>,
-}
-
-/// One payload as its engine's adapter reads it.
-#[derive(Clone, Debug, PartialEq)]
-enum Reading {
-    /// A record that keeps all identities.
-    Valid(Box<AcceptanceRecord>),
-    /// Claimed by this engine or by none, and broken.
-    Malformed(Option<EngineName>, Violation),
-    /// Claimed by more than one engine.
-    Contested,
-}
-
-/// Offers a payload to every engine; exactly one must claim it.
-fn interpret(payload: &Map<String, Value>) -> Reading {
-    let (engine, record) = match (vllm::claims(payload), tensorrt_llm::claims(payload)) {
-        (true, true) => return Reading::Contested,
-        (true, false) => (EngineName::Vllm, vllm::read(payload)),
-        (false, true) => (EngineName::TensorrtLlm, tensorrt_llm::read(payload)),
-        (false, false) => return Reading::Malformed(None, Violation::BadNumber),
-    };
-    match record.and_then(|record| record.check().map(|()| record)) {
-        Ok(record) => Reading::Valid(Box::new(record)),
-        Err(violation) => Reading::Malformed(Some(engine), violation),
-    }
 }
 
 /// The verdict on all payloads of a response, whose request asked for `n` sequences (choices × prompts).
 ///
 /// Any valid record makes the response recorded, or zero-step if no valid one has steps; without one, malformed goes
 /// before ambiguous. The usage object counts for the whole response, so that its completion tokens join a record only
-/// when it is the only sequence.
+/// when it is the only sequence, and does not tell its own.
 pub fn read(payloads: &Payloads, usage: &Usage, n: u32) -> Verdict {
     let mut records = Vec::new();
     let mut contradiction = false;
@@ -95,7 +88,7 @@ pub fn read(payloads: &Payloads, usage: &Usage, n: u32) -> Verdict {
         }
     }
     if let ([record], true) = (&mut records[..], n == 1 && payloads.len() == 1) {
-        record.completion_tokens = usage.completion_tokens;
+        record.completion_tokens = record.completion_tokens.or(usage.completion_tokens);
     }
     let acceptance = if records.iter().any(|record| !record.is_zero_step()) {
         Acceptance::Recorded

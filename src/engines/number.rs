@@ -29,6 +29,26 @@ pub fn fraction(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite())
 }
 
+/// A member that is there and not null.
+pub(super) fn sent<'a>(payload: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    payload.get(name).filter(|value| !value.is_null())
+}
+
+/// The first of several names of one thing that was sent.
+pub(super) fn sent_as<'a>(payload: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
+    names.iter().find_map(|name| sent(payload, name))
+}
+
+/// Whether these two counts were sent, and say something: servers that never speculate may fill both with 0.
+pub(super) fn are_sent(payload: &Map<String, Value>, names: [&str; 2]) -> bool {
+    let values = names.map(|name| sent(payload, name));
+    values.iter().all(Option::is_some)
+        && values
+            .iter()
+            .flatten()
+            .any(|value| count(value).is_none_or(|count| count > 0))
+}
+
 /// A count that must be there.
 pub(super) fn required_count(payload: &Map<String, Value>, name: &str) -> Result<u64, Violation> {
     payload
@@ -42,10 +62,17 @@ pub(super) fn optional_count(
     payload: &Map<String, Value>,
     name: &str,
 ) -> Result<Option<u64>, Violation> {
-    match payload.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => count(value).map(Some).ok_or(Violation::BadNumber),
-    }
+    optional_count_as(payload, &[name])
+}
+
+/// A count that may be missing or null, under one of several names.
+pub(super) fn optional_count_as(
+    payload: &Map<String, Value>,
+    names: &[&str],
+) -> Result<Option<u64>, Violation> {
+    sent_as(payload, names)
+        .map(|value| count(value).ok_or(Violation::BadNumber))
+        .transpose()
 }
 
 /// A ratio or a mean that must be there.
@@ -59,13 +86,23 @@ pub(super) fn required_fraction(
         .ok_or(Violation::BadNumber)
 }
 
+/// A ratio or a mean that may be missing or null.
+pub(super) fn optional_fraction(
+    payload: &Map<String, Value>,
+    name: &str,
+) -> Result<Option<f64>, Violation> {
+    sent(payload, name)
+        .map(|value| fraction(value).ok_or(Violation::BadNumber))
+        .transpose()
+}
+
 /// A list of counts that may be missing or null: one entry per verify step.
 pub(super) fn optional_counts(
     payload: &Map<String, Value>,
     name: &str,
 ) -> Result<Option<Vec<u64>>, Violation> {
-    match payload.get(name) {
-        None | Some(Value::Null) => Ok(None),
+    match sent(payload, name) {
+        None => Ok(None),
         Some(Value::Array(values)) => values
             .iter()
             .map(|value| count(value).ok_or(Violation::BadNumber))
@@ -76,11 +113,11 @@ pub(super) fn optional_counts(
 }
 
 /// The dense histogram: a list of true integers, `k` + 1 long where `k` is given. Zero buckets are dropped.
-pub(super) fn histogram(
-    payload: &Map<String, Value>,
+pub(super) fn dense_histogram(
+    value: Option<&Value>,
     k: Option<u64>,
 ) -> Result<AcceptanceHistogram, Violation> {
-    let Some(Value::Array(buckets)) = payload.get("acceptance_histogram") else {
+    let Some(Value::Array(buckets)) = value else {
         return Err(Violation::BadNumber);
     };
     if buckets.len() > MOST_BUCKETS {
@@ -88,16 +125,53 @@ pub(super) fn histogram(
     }
     let mut histogram = AcceptanceHistogram::new();
     for (accepted, bucket) in (0u32..).zip(buckets) {
-        match bucket.as_u64() {
-            Some(0) => {}
-            Some(steps) if steps <= LARGEST_EXACT_INTEGER => {
-                histogram.insert(accepted, steps);
-            }
-            _ => return Err(Violation::BadNumber),
-        }
+        add_bucket(&mut histogram, accepted, bucket)?;
     }
     if k.is_some_and(|k| buckets.len() as u64 != k + 1) {
         return Err(Violation::HistogramLength);
     }
     Ok(histogram)
+}
+
+/// The sparse histogram: an object whose names are the numbers of accepted drafts, none above `k` where `k` is given.
+pub(super) fn sparse_histogram(
+    value: Option<&Value>,
+    k: Option<u64>,
+) -> Result<AcceptanceHistogram, Violation> {
+    let Some(Value::Object(buckets)) = value else {
+        return Err(Violation::BadNumber);
+    };
+    if buckets.len() > MOST_BUCKETS {
+        return Err(Violation::HistogramLength);
+    }
+    let mut histogram = AcceptanceHistogram::new();
+    for (name, bucket) in buckets {
+        let is_plain = name.bytes().all(|byte| byte.is_ascii_digit());
+        let accepted: u32 = name
+            .parse()
+            .ok()
+            .filter(|_| is_plain)
+            .ok_or(Violation::BadNumber)?;
+        if k.is_some_and(|k| u64::from(accepted) > k) {
+            return Err(Violation::HistogramLength);
+        }
+        add_bucket(&mut histogram, accepted, bucket)?;
+    }
+    Ok(histogram)
+}
+
+fn add_bucket(
+    histogram: &mut AcceptanceHistogram,
+    accepted: u32,
+    bucket: &Value,
+) -> Result<(), Violation> {
+    match bucket.as_u64() {
+        Some(0) => {}
+        // Two names may mean one number: `1` and `01`.
+        Some(steps) if steps <= LARGEST_EXACT_INTEGER && !histogram.contains_key(&accepted) => {
+            histogram.insert(accepted, steps);
+        }
+        _ => return Err(Violation::BadNumber),
+    }
+    Ok(())
 }

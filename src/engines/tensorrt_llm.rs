@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::number::{histogram, optional_count, required_count, required_fraction};
+use super::number::{dense_histogram, optional_count, required_count, required_fraction};
 use crate::record::{AcceptanceRecord, EngineName, Provenance, Violation};
 
 /// The totals' names are TensorRT-LLM's alone.
@@ -20,21 +20,21 @@ pub(super) fn read(payload: &Map<String, Value>) -> Result<AcceptanceRecord, Vio
         return Err(Violation::BadNumber);
     }
     let num_spec_tokens = optional_count(payload, "num_spec_tokens")?;
+    let counts = AcceptanceRecord::of_counts(
+        EngineName::TensorrtLlm,
+        required_count(payload, "total_accepted_draft_tokens")?,
+        required_count(payload, "total_draft_tokens")?,
+    );
     let mut record = AcceptanceRecord {
-        engine: EngineName::TensorrtLlm,
         provenance: Provenance::Histogram,
-        choice_index: None,
-        mean_acceptance_length: None,
         draft_acceptance_rate: Some(required_fraction(payload, "acceptance_rate")?),
-        num_accepted_draft_tokens: required_count(payload, "total_accepted_draft_tokens")?,
-        num_draft_tokens: required_count(payload, "total_draft_tokens")?,
         num_spec_steps: Some(num_spec_steps),
-        acceptance_histogram: histogram(payload, num_spec_tokens)?,
+        acceptance_histogram: dense_histogram(
+            payload.get("acceptance_histogram"),
+            num_spec_tokens,
+        )?,
         num_spec_tokens,
-        completion_tokens: None,
-        per_step_accepted: None,
-        per_step_drafted: None,
-        recomputed: None,
+        ..counts
     };
     record.mean_acceptance_length = record.derived_length();
     Ok(record)

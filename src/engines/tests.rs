@@ -2,6 +2,8 @@
 
 use serde_json::json;
 
+use serde_json::Value;
+
 use super::*;
 use crate::record::Provenance;
 
@@ -26,7 +28,7 @@ fn in_choice(index: u32, payload: Value) -> Value {
 fn verdict(objects: &[Value], n: u32) -> Verdict {
     let mut payloads = Payloads::default();
     for object in objects {
-        payloads.take(object.as_object().unwrap());
+        payloads.take(object.as_object().unwrap(), 0);
     }
     let usage = Usage {
         completion_tokens: Some(51),
@@ -262,7 +264,7 @@ fn per_step_arrays_make_the_record_per_step_for_vllm_only() {
 fn endless_choices_stay_bounded() {
     let mut payloads = Payloads::default();
     for index in 0..3000 {
-        payloads.take(in_choice(index, tensorrt_llm()).as_object().unwrap());
+        payloads.take(in_choice(index, tensorrt_llm()).as_object().unwrap(), 0);
     }
     assert_eq!(payloads.len(), 1024);
     let verdict = read(&payloads, &Usage::default(), 3000);

@@ -16,6 +16,8 @@ fn honest() -> AcceptanceRecord {
         per_step_accepted: None,
         per_step_drafted: None,
         recomputed: None,
+        nominal_drafts: false,
+        zero_filled: false,
     }
 }
 

@@ -34,7 +34,7 @@ pub struct Group {
     pub exchanges: BTreeMap<Acceptance, u64>,
     /// Exchanges by the reason given, where one was.
     pub reasons: BTreeMap<Acceptance, BTreeMap<Reason, u64>>,
-    /// Records whose sent mean or rate contradicts their own counts (the counts' values are used).
+    /// Records that contradict themselves; against a sent mean or rate the counts' values are used.
     pub contradictions: u64,
     /// Σ prompt tokens, whatever the outcome.
     pub prompt_tokens: u64,
@@ -87,7 +87,7 @@ impl Group {
                 self.histograms.add_record(&RecordValues::of(record));
                 grow(
                     &mut self.contradictions,
-                    u64::from(record.recomputed.is_some()),
+                    u64::from(record.is_contradictory()),
                 );
             }
         }

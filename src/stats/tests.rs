@@ -56,6 +56,8 @@ fn record() -> AcceptanceRecord {
         per_step_accepted: None,
         per_step_drafted: None,
         recomputed: None,
+        nominal_drafts: false,
+        zero_filled: false,
     }
 }
 

@@ -58,7 +58,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Option<&'a str> {
 }
 
 fn objection(headers: &HeaderMap) -> Option<Skip> {
-    if is_coded(headers) {
+    if coding(headers).is_some() {
         Some(Skip::Encoding)
     } else if !is_json(headers) {
         Some(Skip::NotJson)
@@ -69,15 +69,21 @@ fn objection(headers: &HeaderMap) -> Option<Skip> {
     }
 }
 
-/// Whether the body has a content coding.
-pub(super) fn is_coded(headers: &HeaderMap) -> bool {
-    headers
-        .get_all(header::CONTENT_ENCODING)
-        .iter()
-        .any(|value| {
-            !value.as_bytes().trim_ascii().is_empty()
-                && !value.as_bytes().eq_ignore_ascii_case(b"identity")
-        })
+/// The content codings of a body, as written; none if it has none.
+pub(super) fn coding(headers: &HeaderMap) -> Option<String> {
+    let mut codings = Vec::new();
+    for value in headers.get_all(header::CONTENT_ENCODING) {
+        for coding in value
+            .as_bytes()
+            .split(|&byte| byte == b',')
+            .map(<[u8]>::trim_ascii)
+        {
+            if !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity") {
+                codings.push(String::from_utf8_lossy(coding).into_owned());
+            }
+        }
+    }
+    (!codings.is_empty()).then(|| codings.join(", "))
 }
 
 /// The media type of a message without its parameters, in lower case.

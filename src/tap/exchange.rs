@@ -8,7 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 use bytes::Bytes;
 use http::{StatusCode, request, response};
 
-use super::arrival::{Arrival, is_coded, is_json, media_type};
+use super::arrival::{Arrival, coding, is_json, media_type};
+use super::decoding::Decoder;
 use super::details;
 use super::filter::{Filter, Incident, Restore};
 use super::identity::{self, LARGEST_MODEL_LIST};
@@ -19,6 +20,7 @@ use super::reply::{Reply, ReplyObserver};
 use super::request::{self as client_request, RequestFacts};
 use super::skip::Skip;
 use super::{Shared, Tap};
+use crate::engines::Options;
 use crate::observation::Reason;
 
 /// How the response's body ended.
@@ -57,6 +59,8 @@ pub struct Exchange {
     pub(super) status: Option<StatusCode>,
     pub(super) memory: Option<ConnectionMemory>,
     observer: Option<ReplyObserver>,
+    /// The response has no content coding.
+    is_plain: bool,
     /// A copy of the list of models.
     models: Option<Vec<u8>>,
     pub(super) fault: Option<Reason>,
@@ -125,6 +129,7 @@ impl Tap {
             status: None,
             memory: None,
             observer: None,
+            is_plain: false,
             models: None,
             fault: None,
             finished: false,
@@ -233,20 +238,31 @@ impl Exchange {
         }
         self.memory = Some(memory.clone());
         let is_stream = media_type(&head.headers).as_deref() == Some("text/event-stream");
-        if is_coded(&head.headers) {
+        let coding = coding(&head.headers);
+        self.is_plain = coding.is_none();
+        let decoder = coding.as_deref().map(Decoder::new);
+        if matches!(decoder, Some(None)) {
             self.fault = Some(Reason::Encoding);
-        } else if is_stream {
-            self.observer = Some(ReplyObserver::new_stream());
-        } else if is_json(&head.headers) {
-            self.observer = Some(ReplyObserver::new_json());
         } else {
-            self.fault = Some(Reason::NotJson);
+            // What the content type gets wrong shows in the first byte.
+            let observer = if is_stream {
+                ReplyObserver::new_stream()
+            } else {
+                ReplyObserver::new_json()
+            };
+            let observer = observer.reading(Options {
+                usage_details: self.tap.settings.usage_details,
+            });
+            self.observer = Some(match decoder.flatten() {
+                Some(decoder) => observer.decoding(decoder),
+                None => observer,
+            });
         }
         let added = self.injection.in_force();
         if !added.must_strip() || !is_stream {
             return None;
         }
-        if self.fault.is_some() {
+        if coding.is_some() {
             self.tap.learned.note_compression();
             self.skip_strip("encoding");
             return None;
@@ -280,7 +296,7 @@ impl Exchange {
     /// Whether the whole reply should be held and shown to [`Exchange::reply_held`] before its head goes on: a reply
     /// that is not streamed and that the injection added something to.
     pub fn wants_reply(&self) -> bool {
-        self.injection.in_force().details && !self.request.stream && self.observer.is_some()
+        self.injection.in_force().details && !self.request.stream && self.is_plain
     }
 
     /// The whole reply. Returns what the client gets in its place, if anything.

@@ -150,7 +150,7 @@ impl Reducer {
                     in_string,
                 } => self.skip(bytes, at, open, depth, in_string),
                 _ => {
-                    if !matches!(bytes[at], b' ' | b'\t' | b'\r' | b'\n') {
+                    if !self.is_blank(bytes[at]) {
                         self.structure(bytes[at], self.consumed + at as u64);
                     }
                     at + 1
@@ -163,16 +163,25 @@ impl Reducer {
         self.consumed += bytes.len() as u64;
     }
 
+    /// White space, or part of a byte order mark in front of the text.
+    fn is_blank(&self, byte: u8) -> bool {
+        match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => true,
+            0xEF | 0xBB | 0xBF => self.stack.is_empty() && matches!(self.state, State::Value),
+            _ => false,
+        }
+    }
+
     /// The end of the text: the pruned copy, parsed. The last of several members of one name wins, as in most parsers.
-    /// A text that is JSON but no object gives null.
+    /// A text that is JSON but neither object nor list gives null; in a list, what is no object is null.
     ///
     /// # Errors
     ///
     /// The first thing that was wrong with the text.
     pub fn finish(mut self) -> Result<Value, Unreadable> {
-        if matches!(self.state, State::Atom { .. }) {
+        if let State::Atom { is_copied } = self.state {
             // Nothing but the end says that a number is complete.
-            self.end_value();
+            self.end_atom(is_copied);
         }
         match self.state {
             State::Done => self.copy.parse(),

@@ -7,6 +7,7 @@
 mod absence;
 mod arrival;
 mod conclusion;
+pub mod decoding;
 mod details;
 mod event;
 mod exchange;
@@ -24,7 +25,6 @@ pub mod reply;
 mod request;
 mod route;
 mod skip;
-
 pub mod sse;
 mod timing;
 
@@ -57,6 +57,9 @@ pub struct TapSettings {
     pub ask_sglang: AskSglang,
     /// Whether it is asked for them on requests that are not streamed, whose replies are then held.
     pub ask_sglang_unary: bool,
+    /// Whether the prediction fields of `usage.completion_tokens_details` are read as acceptance. OpenAI uses the same
+    /// fields for Predicted Outputs.
+    pub usage_details: bool,
 }
 
 /// One lane's view of its engine. Cheap to clone.

@@ -47,9 +47,12 @@ const PATTERNS: &[(&str, Rule)] = &[
     // An opener says who speaks and, on some engines, nothing else.
     ("\"role\"", Rule::If(b'"')),
     ("\"speculative_decoding\"", Rule::Always),
+    ("\"speculative_decoding_stats\"", Rule::Always),
     ("\"sglext\"", Rule::Always),
+    ("\"meta_info\"", Rule::Always),
     ("\"draft_n\"", Rule::Always),
-    ("\"spec_verify_ct\"", Rule::Always),
+    ("\"generation_metadata\"", Rule::If(b'{')),
+    ("\"stats\"", Rule::If(b'{')),
     // Events of the Responses route repeat the whole text under the names of its parts.
     ("\"response.", Rule::Always),
     // An escape that may stand for a Latin letter: a member name may hide in it.

@@ -5,23 +5,44 @@
 
 mod facts;
 mod json;
+mod large;
+mod opening;
+mod sequences;
 mod stream;
+mod usage;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::engines::Payloads;
+use super::decoding::Decoder;
+use crate::engines::{Options, Payloads};
 use crate::observation::{Reason, Usage};
 
 use json::JsonObserver;
+use opening::Framing;
+use sequences::Sequences;
 use stream::StreamObserver;
 
 /// The observer of one response body.
 #[derive(Debug)]
-pub enum ReplyObserver {
-    /// Of a stream of server-sent events.
+pub struct ReplyObserver {
+    options: Options,
+    decoder: Option<Decoder>,
+    body: BodyObserver,
+    fault: Option<Reason>,
+}
+
+/// The observer of a body without its content coding.
+#[derive(Debug)]
+struct BodyObserver {
+    /// Nothing but white space was seen: the next byte may show that the content type is wrong.
+    at_start: bool,
+    framed: Framed,
+}
+
+#[derive(Debug)]
+enum Framed {
     Stream(Box<StreamObserver>),
-    /// Of a JSON body.
     Json(Box<JsonObserver>),
 }
 
@@ -36,13 +57,13 @@ pub struct Reply {
     pub system_fingerprint: Option<String>,
     /// Token counts; usage is cumulative, the last value of each member holds.
     pub usage: Usage,
-    /// Whether a usage object came at all.
+    /// Whether a usage object came at all; without one, `usage` is what the sequences tell of themselves.
     pub usage_seen: bool,
     /// Stream: whether an event came that has a usage object and no choices, as `include_usage` causes.
     pub usage_event_seen: bool,
     /// Stream: whether the first event that is a JSON object already has a usage object.
     pub first_event_has_usage: bool,
-    /// Finish reasons in the order of the choices.
+    /// Finish reasons in the order of the choices, in the route's own naming.
     pub finish_reasons: Vec<String>,
     /// Whether some choice names the stop string that ended it.
     pub stop_reason_is_string: bool,
@@ -69,29 +90,110 @@ pub struct Reply {
 }
 
 impl ReplyObserver {
-    /// Observes server-sent events.
+    /// Observes server-sent events, unless the body's first byte shows that it is JSON.
     pub fn new_stream() -> Self {
-        Self::Stream(Box::default())
+        Self::new(Framing::Stream)
     }
 
-    /// Observes a JSON body.
+    /// Observes a JSON body, unless its first byte shows that it is server-sent events.
     pub fn new_json() -> Self {
-        Self::Json(Box::default())
+        Self::new(Framing::Json)
+    }
+
+    fn new(framing: Framing) -> Self {
+        Self {
+            options: Options::default(),
+            decoder: None,
+            body: BodyObserver {
+                at_start: true,
+                framed: Framed::new(framing, Options::default()),
+            },
+            fault: None,
+        }
+    }
+
+    /// The same, reading what `options` say. To be set before the first bytes.
+    pub fn reading(mut self, options: Options) -> Self {
+        self.options = options;
+        self.body.framed = match self.body.framed {
+            Framed::Stream(_) => Framed::new(Framing::Stream, options),
+            Framed::Json(_) => Framed::new(Framing::Json, options),
+        };
+        self
+    }
+
+    /// The same, for a body that has a content coding.
+    pub fn decoding(self, decoder: Decoder) -> Self {
+        Self {
+            decoder: Some(decoder),
+            ..self
+        }
     }
 
     /// Looks at the next bytes of the body, cut anywhere; `at` is when they were read.
     pub fn see(&mut self, bytes: &[u8], at: Instant) {
-        match self {
-            Self::Stream(observer) => observer.see(bytes, at),
-            Self::Json(observer) => observer.see(bytes, at),
+        let Self {
+            options,
+            decoder,
+            body,
+            fault,
+        } = self;
+        match decoder {
+            None => body.see(bytes, at, *options),
+            Some(_) if fault.is_some() => {}
+            Some(decoder) => {
+                let decoded = decoder.decode(bytes, &mut |bytes| body.see(bytes, at, *options));
+                if decoded.is_err() {
+                    *fault = Some(Reason::Encoding);
+                }
+            }
         }
     }
 
     /// The body is over, whole or cut: what it said.
     pub fn finish(self) -> Reply {
+        let mut reply = match self.body.framed {
+            Framed::Stream(observer) => observer.finish(),
+            Framed::Json(observer) => observer.finish(self.options),
+        };
+        // A body whose coding broke is cut, so that what is wrong with its text follows from that.
+        reply.fault = self.fault.or(reply.fault);
+        reply
+    }
+}
+
+impl BodyObserver {
+    fn see(&mut self, mut bytes: &[u8], at: Instant, options: Options) {
+        if self.at_start
+            && let Some(blank) = bytes.iter().position(|byte| !opening::is_blank(*byte))
+        {
+            self.at_start = false;
+            if let Some(framing) = opening::framing(bytes[blank])
+                && framing != self.framed.framing()
+            {
+                self.framed = Framed::new(framing, options);
+                bytes = &bytes[blank..];
+            }
+        }
+        match &mut self.framed {
+            Framed::Stream(observer) => observer.see(bytes, at),
+            Framed::Json(observer) => observer.see(bytes, at),
+        }
+    }
+}
+
+impl Framed {
+    fn new(framing: Framing, options: Options) -> Self {
+        match framing {
+            Framing::Stream => Self::Stream(Box::new(StreamObserver::new(options))),
+            Framing::Json => Self::Json(Box::default()),
+        }
+    }
+
+    fn framing(&self) -> Framing {
         match self {
-            Self::Stream(observer) => observer.finish(),
-            Self::Json(observer) => observer.finish(),
+            Self::Stream(_) => Framing::Stream,
+            Self::Json(_) => Framing::Json,
         }
     }
 }
@@ -107,6 +209,14 @@ impl Reply {
             .last_content?
             .checked_duration_since(self.first_content?)?;
         Some(stretch.div_f64(gaps as f64))
+    }
+
+    /// Puts in order what is only known at the end.
+    fn conclude(&mut self, sequences: Sequences) {
+        if !self.usage_seen {
+            self.usage = sequences.usage();
+        }
+        self.finish_reasons = sequences.into_finish_reasons();
     }
 
     fn note_content(&mut self, at: Instant) {

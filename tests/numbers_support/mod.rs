@@ -69,6 +69,8 @@ pub(crate) fn record(histogram: &[u64]) -> AcceptanceRecord {
         per_step_accepted: None,
         per_step_drafted: None,
         recomputed: None,
+        nominal_drafts: false,
+        zero_filled: false,
     };
     record.mean_acceptance_length = Some(record.derived_length().unwrap_or(1.0));
     record.draft_acceptance_rate = Some(record.derived_rate().unwrap_or(0.0));
@@ -211,6 +213,8 @@ fn read_payload(payload: &Value) -> Result<AcceptanceRecord, Reason> {
         per_step_accepted: None,
         per_step_drafted: None,
         recomputed: None,
+        nominal_drafts: false,
+        zero_filled: false,
     };
     record.check()?;
     Ok(record)

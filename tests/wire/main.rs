@@ -15,5 +15,6 @@ mod heads;
 mod injection;
 mod observation;
 mod replay;
+mod samples;
 mod sglang;
 mod strip;

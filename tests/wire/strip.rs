@@ -375,7 +375,7 @@ fn a_stream_with_a_length_that_must_be_stripped_becomes_chunked() {
 
 #[test]
 fn a_compressed_answer_passes_and_injection_stops_for_clients_that_take_codings() {
-    let answer = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\n\x1f\x8b\x08\x00".to_vec();
+    let answer = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: compress\r\ncontent-length: 4\r\n\r\n\x1f\x8b\x08\x00".to_vec();
     let origin = Origin::answering(vec![answer]);
     let tap = Tap::before(origin.address);
     let body = r#"{"stream":true}"#;

@@ -11,6 +11,8 @@ pub const LARGEST_COPY: usize = 1 << 20;
 pub(super) struct PrunedCopy {
     bytes: Vec<u8>,
     is_full: bool,
+    /// Where the last number or literal begins.
+    atom: usize,
 }
 
 impl PrunedCopy {
@@ -22,6 +24,19 @@ impl PrunedCopy {
         }
         if !self.is_full {
             self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// A number or a literal comes.
+    pub(super) fn begin_atom(&mut self) {
+        self.atom = self.bytes.len();
+    }
+
+    /// It is complete. Python writes numbers that are none by names that JSON does not have: they become null.
+    pub(super) fn end_atom(&mut self) {
+        if let Some(b"NaN" | b"Infinity" | b"-Infinity") = self.bytes.get(self.atom..) {
+            self.bytes.truncate(self.atom);
+            self.push(b"null");
         }
     }
 

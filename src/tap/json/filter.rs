@@ -3,14 +3,31 @@
 /// Where a value stands, and so what becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The whole text.
+    /// The whole text, or each element of a list that is the whole text.
     Root,
+    Item,
+    /// A list that is the whole text.
+    Batch,
     /// The response or the message that an event of the Responses or the Anthropic route wraps.
     Envelope,
     Choices,
     Choice,
     /// `message` or `delta` of a choice.
     Message,
+    /// `delta` of an event without choices: an object on the Anthropic route, a text on the Responses route.
+    Delta,
+    BlockDelta,
+    /// SGLang's extension.
+    Extension,
+    /// What SGLang's own route tells of a sequence.
+    MetaInfo,
+    /// A finish reason that is a name, or an object with one.
+    Finish,
+    FinishObject,
+    /// Why a response of the Responses route is incomplete.
+    Incomplete,
+    /// LM Studio's or vllm-mlx's counts.
+    Counts,
     /// Kept as it is, whatever it is.
     Keep,
     /// Kept if it is a string, a number or a literal.
@@ -40,19 +57,40 @@ impl Place {
                     (Place::NoWords, None)
                 }
             }
-            _ => {
-                let members = match self {
-                    Place::Root => ROOT,
-                    Place::Envelope => ENVELOPE,
-                    Place::Choice => CHOICE,
-                    Place::Message => MESSAGE,
-                    _ => &[],
-                };
-                members
-                    .iter()
-                    .find(|(known, _)| *known == name)
-                    .map_or((Place::Skip, None), |(known, place)| (*place, Some(*known)))
-            }
+            _ => self
+                .members()
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map_or((Place::Skip, None), |(known, place)| (*place, Some(*known))),
+        }
+    }
+
+    /// The members of an object that stands here which are looked at.
+    fn members(self) -> Members {
+        match self {
+            Place::Root | Place::Item => ROOT,
+            Place::Envelope => ENVELOPE,
+            Place::Choice => CHOICE,
+            Place::Message => MESSAGE,
+            Place::BlockDelta => BLOCK_DELTA,
+            Place::Extension => EXTENSION,
+            Place::MetaInfo => META_INFO,
+            Place::FinishObject => FINISH_OBJECT,
+            Place::Incomplete => INCOMPLETE,
+            Place::Counts => COUNTS,
+            _ => &[],
+        }
+    }
+
+    /// Where a value stands whose first byte is known: some places mean one thing or another by the value's kind.
+    pub(super) fn of_value(self, first: u8) -> Place {
+        match (self, first) {
+            (Place::Root, b'[') => Place::Batch,
+            (Place::Delta, b'{') => Place::BlockDelta,
+            (Place::Delta, _) => Place::Words,
+            (Place::Finish, b'{') => Place::FinishObject,
+            (Place::Finish, _) => Place::Scalar,
+            _ => self,
         }
     }
 
@@ -67,6 +105,7 @@ impl Place {
     /// Place of an element of a list that stands here.
     pub(super) fn element(self) -> Place {
         match self {
+            Place::Batch => Place::Item,
             Place::Choices => Place::Choice,
             Place::Keep | Place::Words | Place::NoWords | Place::Numbers => self,
             _ => Place::Skip,
@@ -76,16 +115,20 @@ impl Place {
     /// Whether a container that stands here is looked into.
     pub(super) fn opens(self, is_object: bool) -> bool {
         match self {
-            Place::Root | Place::Envelope | Place::Choice | Place::Message => is_object,
-            Place::Choices | Place::Numbers => !is_object,
+            Place::Batch | Place::Choices | Place::Numbers => !is_object,
             Place::Keep | Place::Words | Place::NoWords => true,
-            Place::Scalar | Place::Kind | Place::Skip => false,
+            _ => is_object && !self.members().is_empty(),
         }
     }
 
     /// Whether an opened container is written with its brackets.
     pub(super) fn is_written(self) -> bool {
         !matches!(self, Place::Words | Place::NoWords | Place::Numbers)
+    }
+
+    /// Whether a value that is left out still takes its position in the list.
+    pub(super) fn keeps_position(self) -> bool {
+        matches!(self, Place::Choice | Place::Item)
     }
 
     /// Whether only a mark of what was found is written.
@@ -104,6 +147,7 @@ type Members = &'static [(&'static str, Place)];
 const ROOT: Members = &[
     ("id", Place::Scalar),
     ("request_id", Place::Scalar),
+    ("index", Place::Scalar),
     ("model", Place::Scalar),
     ("object", Place::Scalar),
     ("type", Place::Scalar),
@@ -114,10 +158,20 @@ const ROOT: Members = &[
     ("timings", Place::Keep),
     ("error", Place::Kind),
     ("choices", Place::Choices),
+    ("sglext", Place::Extension),
+    ("meta_info", Place::MetaInfo),
+    ("generation_metadata", Place::Counts),
+    ("stats", Place::Counts),
     // Responses and Anthropic routes, and the native routes of llama.cpp and SGLang.
     ("response", Place::Envelope),
     ("message", Place::Envelope),
-    ("delta", Place::Words),
+    ("status", Place::Scalar),
+    ("incomplete_details", Place::Incomplete),
+    ("stop_reason", Place::Scalar),
+    ("stop_type", Place::Scalar),
+    ("tokens_evaluated", Place::Scalar),
+    ("tokens_predicted", Place::Scalar),
+    ("delta", Place::Delta),
     ("content", Place::Words),
     ("text", Place::Words),
     ("output", Place::Words),
@@ -128,6 +182,8 @@ const ENVELOPE: Members = &[
     ("model", Place::Scalar),
     ("usage", Place::Keep),
     ("metrics", Place::Keep),
+    ("status", Place::Scalar),
+    ("incomplete_details", Place::Incomplete),
     ("error", Place::Kind),
 ];
 
@@ -136,6 +192,7 @@ const CHOICE: Members = &[
     ("finish_reason", Place::Scalar),
     ("stop_reason", Place::Scalar),
     ("speculative_decoding", Place::Keep),
+    ("speculative_decoding_stats", Place::Keep),
     ("message", Place::Message),
     ("delta", Place::Message),
     ("text", Place::Words),
@@ -148,6 +205,56 @@ const MESSAGE: Members = &[
     ("reasoning_content", Place::Words),
     ("tool_calls", Place::Words),
     ("function_call", Place::Words),
+];
+
+const BLOCK_DELTA: Members = &[
+    ("stop_reason", Place::Scalar),
+    ("text", Place::Words),
+    ("partial_json", Place::Words),
+    ("thinking", Place::Words),
+];
+
+/// The rest of it are token ids and routing tables, megabytes of them.
+const EXTENSION: Members = &[
+    ("spec_tokens_details", Place::Keep),
+    ("speculative_decoding_stats", Place::Keep),
+];
+
+/// The rest of it are log probabilities and hidden states.
+const META_INFO: Members = &[
+    ("id", Place::Scalar),
+    ("finish_reason", Place::Finish),
+    ("prompt_tokens", Place::Scalar),
+    ("completion_tokens", Place::Scalar),
+    ("cached_tokens", Place::Scalar),
+    ("reasoning_tokens", Place::Scalar),
+    ("spec_verify_ct", Place::Keep),
+    ("spec_accept_rate", Place::Keep),
+    ("spec_num_correct_drafts", Place::Keep),
+    ("spec_num_proposed_drafts", Place::Keep),
+    ("spec_correct_drafts_histogram", Place::Keep),
+    ("spec_accepted_drafts", Place::Keep),
+    ("spec_proposed_drafts", Place::Keep),
+    ("spec_accept_token_num", Place::Keep),
+    ("spec_draft_token_num", Place::Keep),
+    ("spec_accept_histogram", Place::Keep),
+    ("spec_accepted_tokens", Place::Keep),
+    ("spec_draft_tokens", Place::Keep),
+    ("speculative_decoding_stats", Place::Keep),
+];
+
+/// The name alone: what matched may be a stop string.
+const FINISH_OBJECT: Members = &[("type", Place::Scalar)];
+
+const INCOMPLETE: Members = &[("reason", Place::Scalar)];
+
+const COUNTS: Members = &[
+    ("mtp_drafts", Place::Keep),
+    ("mtp_accepted", Place::Keep),
+    ("total_draft_tokens_count", Place::Keep),
+    ("accepted_draft_tokens_count", Place::Keep),
+    ("rejected_draft_tokens_count", Place::Keep),
+    ("ignored_draft_tokens_count", Place::Keep),
 ];
 
 /// Members inside a searched value whose strings are generated text.

@@ -63,16 +63,23 @@ impl Reducer {
 
     pub(super) fn atom(&mut self, bytes: &[u8], at: usize, is_copied: bool) -> usize {
         let length = bytes[at..].iter().position(
-            |byte| !matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'E' | b'.' | b'-' | b'+'),
+            |byte| !matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'E' | b'N' | b'I' | b'.' | b'-' | b'+'),
         );
         let end = length.map_or(bytes.len(), |length| at + length);
         if is_copied {
             self.copy.push(&bytes[at..end]);
         }
         if length.is_some() {
-            self.end_value();
+            self.end_atom(is_copied);
         }
         end
+    }
+
+    pub(super) fn end_atom(&mut self, is_copied: bool) {
+        if is_copied {
+            self.copy.end_atom();
+        }
+        self.end_value();
     }
 
     pub(super) fn skip(

@@ -39,7 +39,7 @@ impl Reducer {
     }
 
     fn begin_value(&mut self, byte: u8, offset: u64) {
-        let place = self.place;
+        let place = self.place.of_value(byte);
         if place.is_search() && self.search.is_none() {
             self.search = Some(Search {
                 depth: self.stack.len(),
@@ -59,10 +59,11 @@ impl Reducer {
                 self.keep_position(place);
                 self.state = State::Text { is_copied: false };
             }
-            b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
+            b'-' | b'0'..=b'9' | b't' | b'f' | b'n' | b'N' | b'I' => {
                 let is_copied = place.copies_scalar();
                 if is_copied {
                     self.write_name(self.name);
+                    self.copy.begin_atom();
                     self.copy.push(&[byte]);
                 } else if place == Place::Numbers && byte.is_ascii_digit() {
                     self.note(MARK);
@@ -170,9 +171,9 @@ impl Reducer {
         }
     }
 
-    /// A choice that is no object still takes its position in the list.
+    /// A choice, or an element of a batch, that is no object still takes its position in the list.
     fn keep_position(&mut self, place: Place) {
-        if place == Place::Choice {
+        if place.keeps_position() {
             self.write_name(None);
             self.copy.push(b"null");
         }

@@ -121,10 +121,66 @@ fn members_of_another_type_than_usual_are_left_out() {
 }
 
 #[test]
-fn what_is_no_object_gives_null() {
-    for text in ["[]", "[{\"usage\":{}}]", "\"x\"", "12", " null ", "true"] {
+fn what_is_neither_object_nor_list_gives_null() {
+    for text in ["\"x\"", "12", " null ", "true", "NaN"] {
         assert_eq!(reduced(text), Value::Null, "{text}");
     }
+}
+
+#[test]
+fn a_list_gives_its_objects_in_their_positions() {
+    assert_eq!(
+        reduced(r#" [{"usage":{},"x":1}, 7, "x", [{"usage":{}}], {"id":"a","choices":[]}] "#),
+        json!([{"usage": {}}, null, null, null, {"id": "a", "choices": []}])
+    );
+    assert_eq!(reduced("[]"), json!([]));
+}
+
+#[test]
+fn numbers_that_json_does_not_have_become_null() {
+    assert_eq!(
+        reduced(
+            r#"{"x":NaN,"created":-Infinity,"usage":{"a":NaN,"b":[Infinity,-Infinity],"c":-1},"choices":[{"index":NaN}]}"#
+        ),
+        json!({"created": null, "usage": {"a": null, "b": [null, null], "c": -1}, "choices": [{"index": null}]})
+    );
+}
+
+#[test]
+fn a_byte_order_mark_is_skipped() {
+    assert_eq!(reduced("\u{feff}{\"id\":\"a\"}"), json!({"id": "a"}));
+}
+
+#[test]
+fn of_large_members_only_the_counts_are_kept() {
+    assert_eq!(
+        reduced(
+            r#"{"sglext":{"routed_experts":"x","spec_tokens_details":{"spec_verify_ct":1},"input_ids":[1]},
+            "meta_info":{"id":"m","finish_reason":{"type":"stop","matched":"secret"},"output_token_logprobs":[[1]],"spec_verify_ct":2},
+            "stats":{"stop_reason":"x","total_draft_tokens_count":3},"generation_metadata":{"x":1,"mtp_drafts":4}}"#
+        ),
+        json!({"sglext": {"spec_tokens_details": {"spec_verify_ct": 1}},
+            "meta_info": {"id": "m", "finish_reason": {"type": "stop"}, "spec_verify_ct": 2},
+            "stats": {"total_draft_tokens_count": 3}, "generation_metadata": {"mtp_drafts": 4}})
+    );
+    assert_eq!(
+        reduced(r#"{"meta_info":{"finish_reason":"length"}}"#),
+        json!({"meta_info": {"finish_reason": "length"}})
+    );
+}
+
+#[test]
+fn a_delta_is_a_text_or_a_block() {
+    assert_eq!(reduced(r#"{"delta":"secret"}"#), json!({"delta": "+"}));
+    assert_eq!(reduced(r#"{"delta":""}"#), json!({"delta": null}));
+    assert_eq!(
+        reduced(r#"{"delta":{"type":"text_delta","text":"secret"}}"#),
+        json!({"delta": {"text": "+"}})
+    );
+    assert_eq!(
+        reduced(r#"{"delta":{"stop_reason":"end_turn","stop_sequence":"secret"}}"#),
+        json!({"delta": {"stop_reason": "end_turn"}})
+    );
 }
 
 #[test]
@@ -143,10 +199,7 @@ fn what_is_no_json_is_told() {
     assert_eq!(fails(r#"{"usage":{"a":1"#), Unreadable::Unfinished);
     assert_eq!(fails(r#"{"a":"x\"#), Unreadable::Unfinished);
     assert_eq!(fails(r#"{"usage":{"a":1.e}}"#), Unreadable::BadValue);
-    assert_eq!(
-        fails(r#"{"usage":{"a":NaN}}"#),
-        Unreadable::NotJson { offset: 14 }
-    );
+    assert_eq!(fails(r#"{"usage":{"a":None}}"#), Unreadable::BadValue);
 }
 
 #[test]

@@ -46,6 +46,9 @@ fn what_facts_need_is_parsed() {
         r#"{"choices":[{"delta":{"content":"um"}}],"sglext":{}}"#,
         r#"{"choices":[{"delta":{"content":"um"}}],"timings":{"draft_n":3}}"#,
         r#"{"choices":[{"delta":{"content":"um"}}],"meta_info":{"spec_verify_ct":3}}"#,
+        r#"{"choices":[{"delta":{"content":"um"},"speculative_decoding_stats":{"x":1}}]}"#,
+        r#"{"choices":[{"delta":{"content":"um"}}],"generation_metadata":{"mtp_drafts":3}}"#,
+        r#"{"choices":[{"delta":{"content":"um"}}],"stats":{"total_draft_tokens_count":3}}"#,
         r#"{"choices":[{"delta":{"content":"um"}}],"\u0075sage":{"completion_tokens":3}}"#,
     ] {
         assert!(must_parse(parsed.as_bytes()), "{parsed}");

@@ -1,42 +1,48 @@
 //! Reads one reduced JSON object, an event's or a body's, into the facts that a reply collects.
 //!
-//! Knows the OpenAI shape (chat, completions, vLLM's generate) and, as far as it is cheap, that of the Responses and
-//! the Anthropic route, which wrap the response or the message and name the usage members differently.
+//! Knows the OpenAI shape (chat, completions, vLLM's generate), that of the Responses and the Anthropic route, which wrap
+//! the response or the message and name things differently, and the native routes of llama.cpp and SGLang.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
 use super::Reply;
+use super::sequences::Sequences;
+use super::usage::{native_usage, take_usage};
 use crate::engines;
-use crate::observation::{Usage, cut_name};
-
-/// Most choices whose finish reason is kept.
-const MOST_CHOICES: usize = 1024;
+use crate::observation::cut_name;
 
 /// Most timing members of the engine that are kept.
 const MOST_METRICS: usize = 64;
 
-/// The facts that are only put in order at the end.
-#[derive(Debug, Default)]
-pub(super) struct Finishes {
-    by_choice: BTreeMap<u64, String>,
-}
-
-impl Finishes {
-    pub(super) fn into_reasons(self) -> Vec<String> {
-        self.by_choice.into_values().collect()
+/// Adds the facts of a body's or an event's objects to the reply: one, or the elements of a list. Gives back whether
+/// there is content.
+pub(super) fn take_all(value: &Value, reply: &mut Reply, sequences: &mut Sequences) -> bool {
+    match value {
+        Value::Object(object) => take(object, 0, reply, sequences),
+        Value::Array(batch) => {
+            let mut has_content = false;
+            for (position, item) in (0u32..).zip(batch) {
+                if let Value::Object(object) = item {
+                    has_content |= take(object, position, reply, sequences);
+                }
+            }
+            has_content
+        }
+        _ => false,
     }
 }
 
-/// Adds an object's facts to the reply; gives back whether it carries content.
+/// Adds an object's facts to the reply; gives back whether it carries content. `position` is its own in a list, else 0.
 pub(super) fn take(
     object: &Map<String, Value>,
+    position: u32,
     reply: &mut Reply,
-    finishes: &mut Finishes,
+    sequences: &mut Sequences,
 ) -> bool {
-    reply.payloads.take(object);
-    let envelope = ["response", "message"]
+    reply.payloads.take(object, position);
+    let envelope = ["response", "message", "meta_info"]
         .iter()
         .find_map(|name| object.get(*name)?.as_object());
     for source in envelope.into_iter().chain([object]) {
@@ -51,18 +57,29 @@ pub(super) fn take(
     }
     let choices = object.get("choices").and_then(Value::as_array);
     let mut has_content = false;
+    let mut sequence = None;
     for (position, choice) in (0u64..).zip(choices.into_iter().flatten()) {
         has_content |= is_content(choice);
         reply.stop_reason_is_string |= choice.get("stop_reason").is_some_and(Value::is_string);
+        let index = choice.get("index").and_then(Value::as_u64);
+        let index = index.unwrap_or(position);
+        sequence = sequence.or(Some(index));
         if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
-            let index = choice.get("index").and_then(Value::as_u64);
-            let index = index.unwrap_or(position);
-            if finishes.by_choice.len() < MOST_CHOICES || finishes.by_choice.contains_key(&index) {
-                finishes.by_choice.insert(index, cut_name(reason));
-            }
+            sequences.finish(index, reason);
         }
     }
-    has_content || (choices.is_none() && is_content_elsewhere(object))
+    let index = object.get("index").and_then(Value::as_u64);
+    let sequence = sequence.or(index).unwrap_or(u64::from(position));
+    if let Some(usage) = native_usage(object) {
+        sequences.note_usage(sequence, usage);
+    }
+    if choices.is_none() {
+        if let Some(reason) = finish_reason_elsewhere(object) {
+            sequences.finish(sequence, reason);
+        }
+        has_content = is_content_elsewhere(object);
+    }
+    has_content
 }
 
 /// Whether an object says that the engine failed.
@@ -113,48 +130,6 @@ fn take_names(object: &Map<String, Value>, reply: &mut Reply) {
     }
 }
 
-/// Usage is cumulative: the last value of each member holds.
-fn take_usage(sent: &Map<String, Value>, usage: &mut Usage) {
-    let count = |names: [&str; 2]| {
-        names
-            .iter()
-            .find_map(|name| sent.get(*name).and_then(engines::count))
-    };
-    let detail = |groups: [&str; 2], name: &str| {
-        groups
-            .iter()
-            .find_map(|group| sent.get(*group)?.get(name).and_then(engines::count))
-    };
-    for (field, value) in [
-        (
-            &mut usage.prompt_tokens,
-            count(["prompt_tokens", "input_tokens"]),
-        ),
-        (
-            &mut usage.completion_tokens,
-            count(["completion_tokens", "output_tokens"]),
-        ),
-        (
-            &mut usage.cached_tokens,
-            detail(
-                ["prompt_tokens_details", "input_tokens_details"],
-                "cached_tokens",
-            ),
-        ),
-        (
-            &mut usage.reasoning_tokens,
-            detail(
-                ["completion_tokens_details", "output_tokens_details"],
-                "reasoning_tokens",
-            ),
-        ),
-    ] {
-        if value.is_some() {
-            *field = value;
-        }
-    }
-}
-
 fn take_metrics(sent: &Map<String, Value>, metrics: &mut BTreeMap<String, f64>) {
     for (name, value) in sent {
         if let Some(number) = engines::fraction(value)
@@ -164,6 +139,39 @@ fn take_metrics(sent: &Map<String, Value>, metrics: &mut BTreeMap<String, f64>) 
             metrics.insert(cut_name(name), number);
         }
     }
+}
+
+/// The finish reason where there are no choices, as each route names it: SGLang's `meta_info.finish_reason`, llama.cpp's
+/// `stop_type`, Anthropic's `stop_reason`, and of a response that is over why it is incomplete, else its status.
+fn finish_reason_elsewhere(object: &Map<String, Value>) -> Option<&str> {
+    fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+        object.get(name).and_then(Value::as_str)
+    }
+    let inner = |name: &str| object.get(name).and_then(Value::as_object);
+    if let Some(finish) = inner("meta_info").and_then(|meta_info| meta_info.get("finish_reason")) {
+        return finish.as_str().or_else(|| finish.get("type")?.as_str());
+    }
+    if let Some(stopped_by) = text(object, "stop_type") {
+        return Some(stopped_by).filter(|name| *name != "none");
+    }
+    let kind = text(object, "type");
+    if kind == Some("message") {
+        return text(object, "stop_reason");
+    }
+    if kind == Some("message_delta") {
+        return text(inner("delta")?, "stop_reason");
+    }
+    let response = match inner("response") {
+        Some(response) => response,
+        None if text(object, "object") == Some("response") => object,
+        None => return None,
+    };
+    let incomplete = response
+        .get("incomplete_details")
+        .and_then(|details| details.get("reason")?.as_str());
+    incomplete.or_else(|| {
+        text(response, "status").filter(|status| !matches!(*status, "in_progress" | "queued"))
+    })
 }
 
 /// Whether a choice carries text, reasoning or a tool call. Token ids are content where there is nothing else: on the
@@ -185,10 +193,18 @@ fn is_content(choice: &Value) -> bool {
 /// routes of llama.cpp (`content`) and SGLang (`text`).
 fn is_content_elsewhere(object: &Map<String, Value>) -> bool {
     let marked = |member: &str| object.get(member).is_some_and(Value::is_string);
+    let delta_is_marked = || match object.get("delta") {
+        Some(Value::Object(delta)) => delta
+            .iter()
+            .any(|(name, value)| name != "stop_reason" && value.is_string()),
+        delta => delta.is_some_and(Value::is_string),
+    };
     match object.get("type").and_then(Value::as_str) {
-        Some(kind) if kind.starts_with("response.") => kind.ends_with(".delta") && marked("delta"),
+        Some(kind) if kind.starts_with("response.") => {
+            kind.ends_with(".delta") && delta_is_marked()
+        }
         Some(kind) if kind.starts_with("content_block") => {
-            kind == "content_block_delta" && marked("delta")
+            kind == "content_block_delta" && delta_is_marked()
         }
         Some("message") | None => ["content", "text", "output"].into_iter().any(marked),
         Some(_) => false,

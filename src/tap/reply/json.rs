@@ -1,17 +1,17 @@
-//! Observes a JSON body: all of it is one object.
+//! Observes a JSON body: all of it is one object, or a list of them, one for each sequence of a batch.
 
 use std::time::Instant;
 
-use serde_json::Value;
-
 use super::Reply;
-use super::facts::{self, Finishes};
+use super::facts;
+use super::sequences::Sequences;
+use crate::engines::{Options, Payloads};
 use crate::observation::Reason;
 use crate::tap::json::{Reducer, Unreadable};
 
 /// State between two reads of a JSON body.
 #[derive(Debug, Default)]
-pub struct JsonObserver {
+pub(super) struct JsonObserver {
     reducer: Reducer,
     last_read: Option<Instant>,
 }
@@ -24,19 +24,21 @@ impl JsonObserver {
         }
     }
 
-    pub(super) fn finish(self) -> Reply {
-        let mut reply = Reply::default();
+    pub(super) fn finish(self, options: Options) -> Reply {
+        let mut reply = Reply {
+            payloads: Payloads::new(options),
+            ..Reply::default()
+        };
         match self.reducer.finish() {
-            Ok(Value::Object(object)) => {
-                let mut finishes = Finishes::default();
-                if facts::take(&object, &mut reply, &mut finishes)
+            Ok(value) => {
+                let mut sequences = Sequences::default();
+                if facts::take_all(&value, &mut reply, &mut sequences)
                     && let Some(at) = self.last_read
                 {
                     reply.note_content(at);
                 }
-                reply.finish_reasons = finishes.into_reasons();
+                reply.conclude(sequences);
             }
-            Ok(_) => {}
             Err(Unreadable::TooLarge) => reply.fault = Some(Reason::EventTooLarge),
             Err(Unreadable::NotJson { .. } | Unreadable::Unfinished | Unreadable::BadValue) => {
                 reply.fault = Some(Reason::NotJson);

@@ -5,16 +5,21 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::Reply;
-use super::facts::{self, Finishes};
+use super::facts;
+use super::large::LargeEvent;
+use super::sequences::Sequences;
+use crate::engines::{Options, Payloads};
 use crate::observation::Reason;
 use crate::tap::json::{Reducer, Unreadable};
 use crate::tap::needle::must_parse;
-use crate::tap::sse::{Block, Splitter};
+use crate::tap::sse::{Block, LARGEST_EVENT, Splitter};
 
 /// State between two reads of a stream.
 #[derive(Debug, Default)]
-pub struct StreamObserver {
+pub(super) struct StreamObserver {
     splitter: Splitter,
+    /// The unfinished event, if it is one that the splitter only skips.
+    large: Option<LargeEvent>,
     events: EventReader,
     last_read: Option<Instant>,
 }
@@ -22,28 +27,76 @@ pub struct StreamObserver {
 #[derive(Debug, Default)]
 struct EventReader {
     reply: Reply,
-    finishes: Finishes,
+    sequences: Sequences,
     object_seen: bool,
 }
 
 impl StreamObserver {
+    pub(super) fn new(options: Options) -> Self {
+        let mut observer = Self::default();
+        observer.events.reply.payloads = Payloads::new(options);
+        observer
+    }
+
     pub(super) fn see(&mut self, bytes: &[u8], at: Instant) {
         let Self {
-            splitter, events, ..
+            splitter,
+            large,
+            events,
+            ..
         } = self;
-        splitter.feed(bytes, |block| events.read(&block, at, false));
+        // The splitter drops what it holds when an event turns out too large, so that its beginning is taken before.
+        let held = splitter.pending();
+        let beginning = if held.len() + bytes.len() > LARGEST_EVENT {
+            held.to_vec()
+        } else {
+            Vec::new()
+        };
+        let mut start = 0;
+        let continued = |large: Option<LargeEvent>, start: usize, end: usize| {
+            let mut event = large.unwrap_or_else(|| {
+                let mut event = LargeEvent::default();
+                if start == 0 {
+                    event.feed(&beginning);
+                }
+                event
+            });
+            event.feed(&bytes[start..end]);
+            event
+        };
+        splitter.feed(bytes, |block| {
+            if block.bytes.is_some() {
+                events.read(&block, at, false);
+            } else {
+                events.read_large(continued(large.take(), start, block.end), at);
+            }
+            start = block.end;
+        });
+        if splitter.is_skipping() {
+            *large = Some(continued(large.take(), start, bytes.len()));
+        }
         self.last_read = Some(at);
     }
 
     pub(super) fn finish(mut self) -> Reply {
         if let Some(at) = self.last_read {
             let Self {
-                splitter, events, ..
+                splitter,
+                large,
+                events,
+                ..
             } = &mut self;
-            splitter.finish(|block| events.read(&block, at, true));
+            splitter.finish(|block| match large.take() {
+                Some(event) => events.read_large(event, at),
+                None => events.read(&block, at, true),
+            });
         }
-        let mut reply = self.events.reply;
-        reply.finish_reasons = self.events.finishes.into_reasons();
+        let EventReader {
+            mut reply,
+            sequences,
+            ..
+        } = self.events;
+        reply.conclude(sequences);
         reply
     }
 }
@@ -51,11 +104,7 @@ impl StreamObserver {
 impl EventReader {
     /// `may_be_cut`: the event's blank line never came, so that only a parser can tell whether it is whole.
     fn read(&mut self, block: &Block<'_>, at: Instant, may_be_cut: bool) {
-        let Some(bytes) = block.bytes else {
-            self.reply.events += 1;
-            self.reply.fault = Some(Reason::EventTooLarge);
-            return;
-        };
+        let bytes = block.bytes.unwrap_or_default();
         // Dynamo's error frames say so in the event's name and carry no data. Most blocks need no look at their name.
         if !bytes.starts_with(b"data") && block.event_name() == Some(b"error") {
             self.reply.error_event = true;
@@ -69,15 +118,23 @@ impl EventReader {
         } else if self.reply.first_content.is_some() && !may_be_cut && !must_parse(&data) {
             self.reply.note_content(at);
         } else {
-            self.parse(&data, at);
+            let mut reducer = Reducer::new();
+            reducer.feed(&data);
+            self.take(reducer.finish(), at);
         }
     }
 
-    fn parse(&mut self, data: &[u8], at: Instant) {
-        let mut reducer = Reducer::new();
-        reducer.feed(data);
-        let object = match reducer.finish() {
-            Ok(Value::Object(object)) => object,
+    fn read_large(&mut self, event: LargeEvent, at: Instant) {
+        self.reply.error_event |= event.is_named(b"error");
+        if let Some(data) = event.into_data() {
+            self.reply.events += 1;
+            self.take(data.finish(), at);
+        }
+    }
+
+    fn take(&mut self, reduced: Result<Value, Unreadable>, at: Instant) {
+        let value = match reduced {
+            Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
             Err(Unreadable::TooLarge) => {
                 self.reply.fault = Some(Reason::EventTooLarge);
                 return;
@@ -88,12 +145,14 @@ impl EventReader {
             }
         };
         let reply = &mut self.reply;
-        if !std::mem::replace(&mut self.object_seen, true) {
-            reply.first_event_has_usage = facts::has_usage(&object);
+        if let Value::Object(object) = &value {
+            if !std::mem::replace(&mut self.object_seen, true) {
+                reply.first_event_has_usage = facts::has_usage(object);
+            }
+            reply.usage_event_seen |= facts::is_usage_event(object);
+            reply.error_event |= facts::is_error(object);
         }
-        reply.usage_event_seen |= facts::is_usage_event(&object);
-        reply.error_event |= facts::is_error(&object);
-        if facts::take(&object, reply, &mut self.finishes) {
+        if facts::take_all(&value, reply, &mut self.sequences) {
             reply.note_content(at);
         }
     }

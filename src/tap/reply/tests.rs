@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::facts::{self, Finishes};
+use super::facts;
 use super::*;
 use crate::tap::json::Reducer;
 use crate::tap::needle::must_parse;
@@ -227,7 +227,7 @@ fn the_engines_timing_members_are_kept() {
 }
 
 #[test]
-fn other_routes_give_model_usage_and_content_but_no_payload() {
+fn other_routes_give_model_usage_and_content() {
     let reply = stream(&[
         json!({"type": "message_start", "message": {"id": "i", "model": "m", "usage": {"input_tokens": 22, "output_tokens": 0}}}),
         json!({"type": "content_block_start", "content_block": {"type": "text", "text": ""}}),
@@ -252,7 +252,7 @@ fn other_routes_give_model_usage_and_content_but_no_payload() {
     assert_eq!(reply.response_id.as_deref(), Some("r"));
     assert_eq!(reply.usage.completion_tokens, Some(2));
     assert_eq!(reply.usage.reasoning_tokens, Some(1));
-    assert!(reply.payloads.is_empty());
+    assert_eq!(reply.payloads.len(), 1);
     for whole in [
         json!({"type": "message", "content": [{"type": "text", "text": "a"}]}),
         json!({"object": "response", "output": [{"type": "message", "content": [{"type": "output_text", "text": "a"}]}]}),
@@ -263,17 +263,230 @@ fn other_routes_give_model_usage_and_content_but_no_payload() {
 }
 
 #[test]
-fn an_event_over_the_cap_is_a_fault_and_the_rest_is_read() {
+fn finish_reasons_are_read_in_each_routes_naming() {
+    let reasons = |events: &[Value]| stream(events).finish_reasons;
+    assert_eq!(
+        reasons(&[
+            json!({"type": "message_start", "message": {"stop_reason": null}}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}),
+            json!({"type": "message_stop"}),
+        ]),
+        ["end_turn"]
+    );
+    let response = |kind: &str, status: &str, incomplete: Value| json!({"type": kind, "response": {"status": status, "incomplete_details": incomplete}});
+    let created = response("response.created", "in_progress", json!(null));
+    assert_eq!(reasons(std::slice::from_ref(&created)), [""; 0]);
+    assert_eq!(
+        reasons(&[
+            created.clone(),
+            response("response.completed", "completed", json!(null))
+        ]),
+        ["completed"]
+    );
+    let reason = json!({"reason": "max_output_tokens"});
+    assert_eq!(
+        reasons(&[
+            created,
+            response("response.incomplete", "incomplete", reason)
+        ]),
+        ["max_output_tokens"]
+    );
+    let native = |index: u32, finish: Value| json!({"text": "a", "index": index, "meta_info": {"finish_reason": finish}});
+    assert_eq!(
+        reasons(&[
+            native(1, json!(null)),
+            native(1, json!({"type": "length", "length": 4})),
+            native(0, json!("stop")),
+        ]),
+        ["stop", "length"]
+    );
+    assert_eq!(
+        reasons(&[
+            json!({"content": "a", "stop": false}),
+            json!({"content": "", "stop": true, "stop_type": "limit"}),
+        ]),
+        ["limit"]
+    );
+    for (whole, reason) in [
+        (
+            json!({"type": "message", "stop_reason": "tool_use"}),
+            "tool_use",
+        ),
+        (json!({"object": "response", "status": "failed"}), "failed"),
+        (json!({"content": "a", "stop_type": "eos"}), "eos"),
+    ] {
+        assert_eq!(body(&whole).finish_reasons, [reason], "{whole}");
+    }
+    assert_eq!(
+        body(&json!({"status": "ok", "choices": []})).finish_reasons,
+        [""; 0]
+    );
+}
+
+#[test]
+fn usage_is_read_in_each_routes_naming() {
+    let usage = |prompt, completion, cached, reasoning| Usage {
+        prompt_tokens: prompt,
+        completion_tokens: completion,
+        cached_tokens: cached,
+        reasoning_tokens: reasoning,
+    };
+    for (whole, expected) in [
+        (
+            json!({"type": "message", "usage": {"input_tokens": 6, "output_tokens": 4,
+                "cache_creation_input_tokens": 0, "cache_read_input_tokens": 16}}),
+            usage(Some(22), Some(4), Some(16), None),
+        ),
+        (
+            json!({"usage": {"prompt_tokens": 9, "completion_tokens": 7, "reasoning_tokens": 2}}),
+            usage(Some(9), Some(7), None, Some(2)),
+        ),
+        (
+            json!({"text": "a", "meta_info": {"prompt_tokens": 9, "completion_tokens": 7, "cached_tokens": 3}}),
+            usage(Some(9), Some(7), Some(3), None),
+        ),
+        (
+            json!({"content": "a", "tokens_predicted": 7, "tokens_evaluated": 9, "timings": {"cache_n": 2, "prompt_n": 7}}),
+            usage(Some(9), Some(7), Some(2), None),
+        ),
+        (
+            json!({"choices": [], "timings": {"cache_n": 2, "prompt_n": 7, "predicted_n": 5}}),
+            usage(Some(9), Some(5), Some(2), None),
+        ),
+    ] {
+        assert_eq!(body(&whole).usage, expected, "{whole}");
+    }
+    let mut observer = ReplyObserver::new_json();
+    let item = |prompt: u32, completion: u32| json!({"text": "a", "meta_info": {"prompt_tokens": prompt, "completion_tokens": completion}});
+    observer.see(
+        json!([item(3, 5), item(4, 6)]).to_string().as_bytes(),
+        Instant::now(),
+    );
+    assert_eq!(
+        observer.finish().usage,
+        usage(Some(7), Some(11), None, None)
+    );
+    // A usage object speaks for the response, whatever its parts tell.
+    let reply = stream(&[
+        json!({"choices": [{"index": 0, "delta": {}}], "timings": {"predicted_n": 5}}),
+        json!({"choices": [], "usage": {"completion_tokens": 6}, "timings": {"predicted_n": 7}}),
+    ]);
+    assert_eq!(reply.usage, usage(None, Some(6), None, None));
+    let reply = stream(&[
+        json!({"choices": [{"index": 0, "delta": {}}], "timings": {"predicted_n": 1}}),
+        json!({"choices": [{"index": 0, "delta": {}}], "timings": {"predicted_n": 5}}),
+    ]);
+    assert!(!reply.usage_seen);
+    assert_eq!(reply.usage, usage(None, Some(5), None, None));
+}
+
+#[test]
+fn a_megabyte_event_is_read_like_any_other() {
+    let padding = "x".repeat(2_500_000);
+    let padded = |name: &str, mut event: Value| {
+        event[name] = json!(padding);
+        event
+    };
+    let usage = json!({"choices": [], "usage": {"completion_tokens": 3}, "id": "c"});
+    let text = [
+        format!(
+            "data: {}\n\n",
+            padded("audio", delta(json!({"content": "a"})))
+        ),
+        format!("data: {}\n\n", delta(json!({"content": "b"}))),
+        format!("event: x\r\ndata: {}\r\n\r\n", padded("a", usage)),
+        format!("event: error\n: {padding}\n\n"),
+        "data: [DONE]\n\n".to_owned(),
+    ]
+    .concat();
+    for size in [usize::MAX, 1 << 20, 65_536, 1_000] {
+        let mut observer = ReplyObserver::new_stream();
+        for chunk in text.as_bytes().chunks(size) {
+            observer.see(chunk, Instant::now());
+        }
+        let reply = observer.finish();
+        assert_eq!(reply.fault, None, "{size}");
+        assert_eq!((reply.events, reply.content_chunks), (4, 2), "{size}");
+        assert_eq!(reply.usage.completion_tokens, Some(3), "{size}");
+        assert_eq!(reply.response_id.as_deref(), Some("c"), "{size}");
+        assert!(reply.error_event && reply.done_seen, "{size}");
+    }
+}
+
+#[test]
+fn a_megabyte_event_that_is_cut_is_unreadable() {
+    let mut observer = ReplyObserver::new_stream();
+    observer.see(
+        b"data: {\"usage\":{\"completion_tokens\":3},\"x\":\"",
+        Instant::now(),
+    );
+    observer.see(&vec![b'x'; 2 << 20], Instant::now());
+    let reply = observer.finish();
+    assert_eq!((reply.events, reply.unreadable_events), (1, 1));
+    assert_eq!(reply.usage, Usage::default());
+}
+
+#[test]
+fn an_event_whose_facts_are_endless_is_a_fault_and_the_rest_is_read() {
     let mut observer = ReplyObserver::new_stream();
     let now = Instant::now();
-    observer.see(b"data: {\"x\":\"", now);
+    observer.see(b"data: {\"metrics\":[0", now);
     for _ in 0..40 {
-        observer.see(&[b'x'; 1 << 16], now);
+        observer.see(&b",0".repeat(1 << 15), now);
     }
-    observer.see(b"\"}\n\ndata: {\"id\":\"c\"}\n\n", now);
+    observer.see(b"]}\n\ndata: {\"id\":\"c\"}\n\n", now);
     let reply = observer.finish();
     assert_eq!(reply.fault, Some(Reason::EventTooLarge));
     assert_eq!(reply.response_id.as_deref(), Some("c"));
+}
+
+#[test]
+fn a_wrong_content_type_does_not_matter() {
+    let events =
+        b"\n: ping\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\n";
+    let whole = b"\xEF\xBB\xBF\n {\"choices\":[{\"message\":{\"content\":\"a\"}}]}";
+    for size in [1, 3, 1_000] {
+        let mut observer = ReplyObserver::new_json();
+        for chunk in events.chunks(size) {
+            observer.see(chunk, Instant::now());
+        }
+        let reply = observer.finish();
+        assert_eq!((reply.fault, reply.events), (None, 2));
+        assert_eq!(reply.content_chunks, 1);
+        let mut observer = ReplyObserver::new_stream();
+        for chunk in whole.chunks(size) {
+            observer.see(chunk, Instant::now());
+        }
+        let reply = observer.finish();
+        assert_eq!((reply.fault, reply.events), (None, 0));
+        assert_eq!(reply.content_chunks, 1);
+    }
+}
+
+#[test]
+fn a_coded_body_is_read_and_a_broken_one_keeps_what_came_before() {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder
+        .write_all(format!("data: {}\n\n", delta(json!({"content": "a"}))).as_bytes())
+        .unwrap();
+    encoder.flush().unwrap();
+    let beginning = encoder.get_ref().clone();
+    let mut observer = ReplyObserver::new_stream().decoding(Decoder::new("gzip").unwrap());
+    observer.see(&beginning, Instant::now());
+    let seen = |observer: ReplyObserver| {
+        let reply = observer.finish();
+        (reply.content_chunks, reply.fault)
+    };
+    assert_eq!(seen(observer), (1, None));
+    let mut observer = ReplyObserver::new_stream().decoding(Decoder::new("gzip").unwrap());
+    observer.see(&beginning, Instant::now());
+    observer.see(&[0xFF; 40], Instant::now());
+    observer.see(&beginning, Instant::now());
+    assert_eq!(seen(observer), (1, Some(Reason::Encoding)));
+    let mut observer = ReplyObserver::new_json().decoding(Decoder::new("br").unwrap());
+    observer.see(&[0xFF; 40], Instant::now());
+    assert_eq!(seen(observer), (0, Some(Reason::Encoding)));
 }
 
 #[test]
@@ -341,6 +554,7 @@ fn event() -> impl Strategy<Value = String> {
                     "token_ids",
                     "logprobs",
                     "speculative_decoding",
+                    "speculative_decoding_stats",
                 ]),
                 other.clone(),
             ),
@@ -356,6 +570,14 @@ fn event() -> impl Strategy<Value = String> {
                 "object",
                 "type",
                 "\\u0075sage",
+                "sglext",
+                "timings",
+                "meta_info",
+                "stats",
+                "generation_metadata",
+                "stop_reason",
+                "status",
+                "stop_type",
             ]),
             other,
         ),
@@ -425,9 +647,9 @@ proptest! {
             return Err(TestCaseError::fail(event));
         };
         let mut reply = Reply::default();
-        let mut finishes = Finishes::default();
-        prop_assert!(facts::take(&object, &mut reply, &mut finishes), "{}", event);
+        let mut sequences = Sequences::default();
+        prop_assert!(facts::take(&object, 0, &mut reply, &mut sequences), "{}", event);
         prop_assert!(!reply.usage_seen && reply.payloads.is_empty() && !facts::is_error(&object), "{}", event);
-        prop_assert!(finishes.into_reasons().is_empty() && reply.engine_metrics.is_empty(), "{}", event);
+        prop_assert!(sequences.into_finish_reasons().is_empty() && reply.engine_metrics.is_empty(), "{}", event);
     }
 }

@@ -1,0 +1,47 @@
+//! Which sequence the root `timings` of an event belong to: llama.cpp names it on events with choices only.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::carrier;
+
+/// Most sequences that are told apart.
+const MOST_SEQUENCES: u32 = 1024;
+
+/// What the events so far say about the sequences.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sequences {
+    /// The choice that the last event with choices was about.
+    current: u32,
+    /// The sequences whose usage event has come: nothing follows of them.
+    closed: BTreeSet<u32>,
+}
+
+impl Sequences {
+    /// Looks at an object's choices.
+    pub(super) fn note_choice(&mut self, object: &Map<String, Value>) {
+        if let Some((index, _)) = carrier::choices(object).next() {
+            self.current = index;
+        }
+    }
+
+    /// The sequence of an object's timings. A usage event follows the finish event of its sequence, without an index; a
+    /// second one is another sequence's.
+    pub(super) fn of_timings(&mut self, object: &Map<String, Value>, position: u32) -> u32 {
+        if carrier::has_choices(object) {
+            return self.current;
+        }
+        if !object.get("usage").is_some_and(Value::is_object) {
+            return carrier::index(object).unwrap_or(position);
+        }
+        let open = if self.closed.contains(&self.current) {
+            (0..MOST_SEQUENCES).find(|index| !self.closed.contains(index))
+        } else {
+            Some(self.current)
+        };
+        let index = open.unwrap_or(MOST_SEQUENCES);
+        self.closed.insert(index);
+        index
+    }
+}
