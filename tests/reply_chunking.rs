@@ -30,6 +30,16 @@ const SAMPLES: &[&str] = &[
     "framing/non_json_data.sse",
     "framing/truncated_mid_json.sse",
     "trtllm/chat_stream.sse",
+    "sglang/chat_stream_include_usage.sse",
+    "sglang/generate_native_stream.sse",
+    "sglang/generate_native.json",
+    "llamacpp/chat_stream_include_usage.sse",
+    "llamacpp/completion_native_stream.sse",
+    "mlx_vlm/chat_stream.sse",
+    "vllm_mlx/chat.json",
+    "lmstudio/v0_chat_stats.json",
+    "tokenspeed/generate_negative.json",
+    "openai/stream.sse",
 ];
 
 fn bodies() -> Vec<(Kind, Vec<u8>)> {
@@ -42,9 +52,14 @@ fn bodies() -> Vec<(Kind, Vec<u8>)> {
             (Kind::Json, body)
         }
     });
-    let samples = SAMPLES
-        .iter()
-        .map(|name| (Kind::Stream, fixture(format!("samples/{name}"))));
+    let samples = SAMPLES.iter().map(|name| {
+        let kind = if name.ends_with(".json") {
+            Kind::Json
+        } else {
+            Kind::Stream
+        };
+        (kind, fixture(format!("samples/{name}")))
+    });
     captures.chain(samples).collect()
 }
 
@@ -83,7 +98,8 @@ proptest! {
                 proptest::collection::vec(any::<u8>(), 0..12),
                 proptest::sample::select(vec![
                     "data: ", "\n\n", "\r", "{", "}", "[", "]", ":", ",", "\"", "\\", "\"usage\"", "\"choices\"",
-                    "\"speculative_decoding\"", "\"metrics\"", "\"num_draft_tokens\"", "[DONE]", "1e999", "-", "null",
+                    "\"speculative_decoding\"", "\"metrics\"", "\"num_draft_tokens\"", "[DONE]", "\"timings\"", "\"draft_n\"", "\"meta_info\"", "\"sglext\"",
+                    "\"spec_verify_ct\"", "\"delta\"", "\"index\"", "NaN", "-Infinity", "1e999", "-", "null",
                 ]).prop_map(|piece| piece.as_bytes().to_vec()),
             ],
             0..60,

@@ -1,8 +1,11 @@
 //! What the adapters promise: one engine claims a payload, identities hold, and nothing vanishes without a reason.
 
-use serde_json::json;
+mod running;
+mod sglang;
+mod signatures;
+mod totals;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::record::Provenance;

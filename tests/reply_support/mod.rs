@@ -34,10 +34,22 @@ pub(crate) enum Kind {
 
 /// Lets an observer see the chunks.
 pub(crate) fn observe<'a>(kind: Kind, chunks: impl IntoIterator<Item = &'a [u8]>) -> Reply {
-    let mut observer = match kind {
+    observe_with(observer(kind), chunks)
+}
+
+/// An observer of a body of this kind.
+pub(crate) fn observer(kind: Kind) -> ReplyObserver {
+    match kind {
         Kind::Stream => ReplyObserver::new_stream(),
         Kind::Json => ReplyObserver::new_json(),
-    };
+    }
+}
+
+/// Lets this observer see the chunks.
+pub(crate) fn observe_with<'a>(
+    mut observer: ReplyObserver,
+    chunks: impl IntoIterator<Item = &'a [u8]>,
+) -> Reply {
     let at = Instant::now();
     for chunk in chunks {
         observer.see(chunk, at);

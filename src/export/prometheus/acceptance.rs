@@ -90,11 +90,12 @@ pub(super) fn families(counted: &BTreeMap<Labels, Counted>) -> Vec<MetricFamily>
     for (labels, counted) in counted {
         let pooled = &counted.pooled;
         if pooled.records > 0 {
-            steps.count(labels, &[], pooled.steps);
             drafted.count(labels, &[], pooled.drafted);
             accepted.count(labels, &[], pooled.accepted);
         }
+        // An engine that tells totals alone has no steps: absent, not 0.
         if pooled.records_with_steps > 0 {
+            steps.count(labels, &[], pooled.steps);
             add_positions(&mut per_position, labels, pooled);
             per_step.distribute(
                 labels,
