@@ -6,6 +6,7 @@
 
 mod adapter;
 mod carrier;
+mod hint;
 mod llamacpp;
 mod lmstudio;
 mod mlx_vlm;
@@ -24,6 +25,7 @@ use crate::record::{AcceptanceRecord, EngineName};
 
 use adapter::Reading;
 
+pub use hint::hint;
 pub use number::{count, fraction};
 pub use payloads::Payloads;
 

@@ -45,6 +45,9 @@ impl Exchange {
         if !reply.payloads.is_empty() {
             learned.note_payload();
         }
+        if let Some(engine) = reply.engine_hint {
+            learned.engine_hinted(engine);
+        }
         if matches!(
             self.arrival.route,
             Route::ChatCompletions | Route::Completions
@@ -143,7 +146,7 @@ impl Exchange {
         Circumstances {
             route: self.arrival.route,
             outcome,
-            injected: self.injection.in_force().usage,
+            added: self.injection.in_force(),
             inject_off: !self.tap.settings.inject.is_on(),
             payload_seen: self.tap.learned.payload_seen(),
             engine: self.tap.engine(),

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use super::decoding::Decoder;
 use crate::engines::{Options, Payloads};
 use crate::observation::{Reason, Usage};
+use crate::record::EngineName;
 
 use json::JsonObserver;
 use opening::Framing;
@@ -83,6 +84,8 @@ pub struct Reply {
     pub last_content: Option<Instant>,
     /// The engine's own timing members of `metrics`, as sent.
     pub engine_metrics: BTreeMap<String, f64>,
+    /// What the response's own members tell of its engine; the last one that told.
+    pub engine_hint: Option<EngineName>,
     /// Why not all of the response could be looked at.
     pub fault: Option<Reason>,
     /// What came of acceptance payloads; read them with [`engines::read`](crate::engines::read).

@@ -22,6 +22,8 @@ pub(super) struct RequestFacts {
     pub(super) include_usage: Option<bool>,
     /// The client's own `stream_options.continuous_usage_stats` is `true`.
     pub(super) continuous_usage: bool,
+    /// The client itself asks SGLang for its numbers.
+    pub(super) spec_tokens_details: bool,
     /// A prefill leg of disaggregated serving: `kv_transfer_params` with one token.
     pub(super) prefill_leg: bool,
     pub(super) facets: Facets,
@@ -54,6 +56,7 @@ pub(super) fn read(root: &[Member<'_>]) -> RequestFacts {
             }
             "prompt" => facts.prompts = count_prompts(value),
             "stream_options" => read_stream_options(value, &mut facts),
+            "return_spec_tokens_details" => facts.spec_tokens_details = value == "true",
             "kv_transfer_params" => kv_transfer = value.starts_with('{'),
             "max_tokens" | "max_completion_tokens" => one_token |= value == "1",
             "sampling_params" => {

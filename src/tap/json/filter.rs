@@ -193,6 +193,9 @@ const CHOICE: Members = &[
     ("stop_reason", Place::Scalar),
     ("speculative_decoding", Place::Keep),
     ("speculative_decoding_stats", Place::Keep),
+    // Nothing is read of them but that they are there: they tell the engine.
+    ("matched_stop", Place::Scalar),
+    ("avg_decoded_tokens_per_iter", Place::Scalar),
     ("message", Place::Message),
     ("delta", Place::Message),
     ("text", Place::Words),

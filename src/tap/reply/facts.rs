@@ -42,6 +42,9 @@ pub(super) fn take(
     sequences: &mut Sequences,
 ) -> bool {
     reply.payloads.take(object, position);
+    if let Some(engine) = engines::hint(object) {
+        reply.engine_hint = Some(engine);
+    }
     let envelope = ["response", "message", "meta_info"]
         .iter()
         .find_map(|name| object.get(*name)?.as_object());
