@@ -145,11 +145,13 @@ fn check(entry: &Value, chunking: &str, reply: &Reply, verdict: &Verdict) {
     assert_eq!(reply.fault, None, "{context}");
 }
 
+type MakeObserver = fn() -> ReplyObserver;
+
 /// A sample's body and who observes it; none for what is no response.
-fn sample(entry: &Value) -> Option<(fn() -> ReplyObserver, Vec<u8>)> {
+fn sample(entry: &Value) -> Option<(MakeObserver, Vec<u8>)> {
     let bytes = fixture(format!("samples/{}", entry["file"].as_str().unwrap()));
-    let json: fn() -> ReplyObserver = || observer(Kind::Json);
-    let stream: fn() -> ReplyObserver = || observer(Kind::Stream);
+    let json: MakeObserver = || observer(Kind::Json);
+    let stream: MakeObserver = || observer(Kind::Stream);
     Some(match entry["kind"].as_str().unwrap() {
         "json" => (json, bytes),
         "sse" => (stream, bytes),

@@ -245,7 +245,7 @@ fn ordered_steps_are_read_in_both_places_and_outrank_the_totals() {
         json!({"spec_verify_ct": 3, "speculative_decoding_stats": ordered}),
     );
     for object in [both, alone, meta_info] {
-        let verdict = verdict(&[object.clone()], 1);
+        let verdict = verdict(std::slice::from_ref(&object), 1);
         assert_eq!(verdict.acceptance, Acceptance::Recorded, "{object}");
         let record = &verdict.records[0];
         assert_eq!(record.provenance, Provenance::PerStep, "{object}");

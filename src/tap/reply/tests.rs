@@ -414,7 +414,7 @@ fn a_megabyte_event_is_read_like_any_other() {
 }
 
 #[test]
-fn a_megabyte_event_that_is_cut_is_unreadable() {
+fn a_megabyte_event_that_is_cut_is_a_fault() {
     let mut observer = ReplyObserver::new_stream();
     observer.see(
         b"data: {\"usage\":{\"completion_tokens\":3},\"x\":\"",
@@ -422,7 +422,10 @@ fn a_megabyte_event_that_is_cut_is_unreadable() {
     );
     observer.see(&vec![b'x'; 2 << 20], Instant::now());
     let reply = observer.finish();
-    assert_eq!((reply.events, reply.unreadable_events), (1, 1));
+    assert_eq!(
+        (reply.events, reply.fault),
+        (1, Some(Reason::EventTooLarge))
+    );
     assert_eq!(reply.usage, Usage::default());
 }
 
