@@ -220,7 +220,7 @@ fn sequences_of_the_native_route_are_told_apart_and_the_last_of_each_holds() {
         json!({"spec_num_correct_drafts": 1, "spec_num_proposed_drafts": 3, "spec_verify_ct": 1}),
     );
     for position in 0..2 {
-        payloads.take(body.as_object().unwrap(), position);
+        payloads.take(body.as_object().unwrap(), Some(position));
     }
     assert_eq!(read(&payloads, &Usage::default(), 2).records.len(), 2);
 }
