@@ -145,11 +145,13 @@ fn check(entry: &Value, chunking: &str, reply: &Reply, verdict: &Verdict) {
     assert_eq!(reply.fault, None, "{context}");
 }
 
+type MakeObserver = fn() -> ReplyObserver;
+
 /// A sample's body and who observes it; none for what is no response.
-fn sample(entry: &Value) -> Option<(fn() -> ReplyObserver, Vec<u8>)> {
+fn sample(entry: &Value) -> Option<(MakeObserver, Vec<u8>)> {
     let bytes = fixture(format!("samples/{}", entry["file"].as_str().unwrap()));
-    let json: fn() -> ReplyObserver = || observer(Kind::Json);
-    let stream: fn() -> ReplyObserver = || observer(Kind::Stream);
+    let json: MakeObserver = || observer(Kind::Json);
+    let stream: MakeObserver = || observer(Kind::Stream);
     Some(match entry["kind"].as_str().unwrap() {
         "json" => (json, bytes),
         "sse" => (stream, bytes),
@@ -221,6 +223,28 @@ fn usage_details_are_read_only_when_asked_for() {
         }
     }
     assert_eq!(seen, 4, "samples were added or lost");
+}
+
+#[test]
+fn a_batch_gives_a_record_for_each_of_its_elements() {
+    for file in [
+        "sglang/generate_native.json",
+        "llamacpp/completion_native.json",
+    ] {
+        let element = String::from_utf8(fixture(format!("samples/{file}"))).unwrap();
+        let body = format!("[{element},null,{element}]");
+        for (chunking, chunks) in chunkings(body.as_bytes()) {
+            let reply = observe_with(observer(Kind::Json), chunks);
+            let verdict = engines::read(&reply.payloads, &reply.usage, 2);
+            let context = format!("{file} cut {chunking}: {verdict:?}");
+            assert_eq!(verdict.acceptance, Acceptance::Recorded, "{context}");
+            assert_eq!(verdict.records.len(), 2, "{context}");
+            for record in &verdict.records {
+                assert_eq!(record.num_accepted_draft_tokens, 25, "{context}");
+                assert_eq!(record.completion_tokens, Some(46), "{context}");
+            }
+        }
+    }
 }
 
 fn stored_chunks(bytes: &[u8]) -> Vec<Vec<u8>> {

@@ -71,8 +71,8 @@ impl Payloads {
     }
 
     /// Takes what one JSON object of the response carries: the body, or one event. `position` is the object's own in a
-    /// list that is the whole body, else 0.
-    pub fn take(&mut self, object: &Map<String, Value>, position: u32) {
+    /// list that is the whole body, if it stands in one.
+    pub fn take(&mut self, object: &Map<String, Value>, position: Option<u32>) {
         self.sequences.note_choice(object);
         // An event of the Responses route wraps the response whose root it is.
         let envelope = object.get("response").and_then(Value::as_object);
@@ -133,12 +133,12 @@ impl Payloads {
         }
     }
 
-    fn take_running(&mut self, object: &Map<String, Value>, position: u32) {
+    fn take_running(&mut self, object: &Map<String, Value>, position: Option<u32>) {
         if let Some(meta_info) = carrier::filled(object, "meta_info") {
             let ordered = carrier::filled(meta_info, "speculative_decoding_stats")
                 .and_then(|payload| offer(payload, adapter::SGLANG_ORDERED));
             if let Some(reading) = ordered.or_else(|| offer(meta_info, adapter::META_INFO)) {
-                let index = carrier::index(object).unwrap_or(position);
+                let index = position.or(carrier::index(object)).unwrap_or(0);
                 self.put(Place::MetaInfo(index), reading);
             }
         }

@@ -26,14 +26,17 @@ impl Sequences {
         }
     }
 
-    /// The sequence of an object's timings. A usage event follows the finish event of its sequence, without an index; a
-    /// second one is another sequence's.
-    pub(super) fn of_timings(&mut self, object: &Map<String, Value>, position: u32) -> u32 {
+    /// The sequence of an object's timings: that of its position in a list, if it stands in one. A usage event follows
+    /// the finish event of its sequence, without an index; a second one is another sequence's.
+    pub(super) fn of_timings(&mut self, object: &Map<String, Value>, position: Option<u32>) -> u32 {
+        if let Some(position) = position {
+            return position;
+        }
         if carrier::has_choices(object) {
             return self.current;
         }
         if !object.get("usage").is_some_and(Value::is_object) {
-            return carrier::index(object).unwrap_or(position);
+            return carrier::index(object).unwrap_or(0);
         }
         let open = if self.closed.contains(&self.current) {
             (0..MOST_SEQUENCES).find(|index| !self.closed.contains(index))

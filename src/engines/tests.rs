@@ -31,7 +31,7 @@ fn in_choice(index: u32, payload: Value) -> Value {
 fn verdict(objects: &[Value], n: u32) -> Verdict {
     let mut payloads = Payloads::default();
     for object in objects {
-        payloads.take(object.as_object().unwrap(), 0);
+        payloads.take(object.as_object().unwrap(), None);
     }
     let usage = Usage {
         completion_tokens: Some(51),
@@ -267,7 +267,7 @@ fn per_step_arrays_make_the_record_per_step_for_vllm_only() {
 fn endless_choices_stay_bounded() {
     let mut payloads = Payloads::default();
     for index in 0..3000 {
-        payloads.take(in_choice(index, tensorrt_llm()).as_object().unwrap(), 0);
+        payloads.take(in_choice(index, tensorrt_llm()).as_object().unwrap(), None);
     }
     assert_eq!(payloads.len(), 1024);
     let verdict = read(&payloads, &Usage::default(), 3000);

@@ -36,6 +36,8 @@ pub struct ReplyObserver {
 /// The observer of a body without its content coding.
 #[derive(Debug)]
 struct BodyObserver {
+    /// What the content type says.
+    declared: Framing,
     /// Nothing but white space was seen: the next byte may show that the content type is wrong.
     at_start: bool,
     framed: Framed,
@@ -108,6 +110,7 @@ impl ReplyObserver {
             options: Options::default(),
             decoder: None,
             body: BodyObserver {
+                declared: framing,
                 at_start: true,
                 framed: Framed::new(framing, Options::default()),
             },
@@ -118,10 +121,7 @@ impl ReplyObserver {
     /// The same, reading what `options` say. To be set before the first bytes.
     pub fn reading(mut self, options: Options) -> Self {
         self.options = options;
-        self.body.framed = match self.body.framed {
-            Framed::Stream(_) => Framed::new(Framing::Stream, options),
-            Framed::Json(_) => Framed::new(Framing::Json, options),
-        };
+        self.body.framed = Framed::new(self.body.declared, options);
         self
     }
 
@@ -155,10 +155,7 @@ impl ReplyObserver {
 
     /// The body is over, whole or cut: what it said.
     pub fn finish(self) -> Reply {
-        let mut reply = match self.body.framed {
-            Framed::Stream(observer) => observer.finish(),
-            Framed::Json(observer) => observer.finish(self.options),
-        };
+        let mut reply = self.body.finish(self.options);
         // A body whose coding broke is cut, so that what is wrong with its text follows from that.
         reply.fault = self.fault.or(reply.fault);
         reply
@@ -181,6 +178,20 @@ impl BodyObserver {
         match &mut self.framed {
             Framed::Stream(observer) => observer.see(bytes, at),
             Framed::Json(observer) => observer.see(bytes, at),
+        }
+    }
+
+    fn finish(self, options: Options) -> Reply {
+        match self.framed {
+            Framed::Json(observer) => observer.finish(options),
+            Framed::Stream(observer) => {
+                let mut reply = observer.finish();
+                // It began like a stream and was none.
+                if self.declared == Framing::Json && reply.events == 0 {
+                    reply.fault = reply.fault.or(Some(Reason::NotJson));
+                }
+                reply
+            }
         }
     }
 }

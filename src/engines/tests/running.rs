@@ -110,7 +110,7 @@ fn every_route_of_llamacpp_is_read() {
 fn endless_sequences_stay_bounded() {
     let mut payloads = Payloads::default();
     for _ in 0..3000 {
-        payloads.take(usage_chunk(timings(3, 1)).as_object().unwrap(), 0);
+        payloads.take(usage_chunk(timings(3, 1)).as_object().unwrap(), None);
     }
     assert_eq!(payloads.len(), 1024);
 }

@@ -220,7 +220,7 @@ fn sequences_of_the_native_route_are_told_apart_and_the_last_of_each_holds() {
         json!({"spec_num_correct_drafts": 1, "spec_num_proposed_drafts": 3, "spec_verify_ct": 1}),
     );
     for position in 0..2 {
-        payloads.take(body.as_object().unwrap(), position);
+        payloads.take(body.as_object().unwrap(), Some(position));
     }
     assert_eq!(read(&payloads, &Usage::default(), 2).records.len(), 2);
 }
@@ -245,7 +245,7 @@ fn ordered_steps_are_read_in_both_places_and_outrank_the_totals() {
         json!({"spec_verify_ct": 3, "speculative_decoding_stats": ordered}),
     );
     for object in [both, alone, meta_info] {
-        let verdict = verdict(&[object.clone()], 1);
+        let verdict = verdict(std::slice::from_ref(&object), 1);
         assert_eq!(verdict.acceptance, Acceptance::Recorded, "{object}");
         let record = &verdict.records[0];
         assert_eq!(record.provenance, Provenance::PerStep, "{object}");

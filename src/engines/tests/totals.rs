@@ -11,7 +11,7 @@ const WITH_USAGE_DETAILS: Options = Options {
 
 fn with_options(object: &Value, options: Options) -> Verdict {
     let mut payloads = Payloads::new(options);
-    payloads.take(object.as_object().unwrap(), 0);
+    payloads.take(object.as_object().unwrap(), None);
     read(&payloads, &Usage::default(), 1)
 }
 

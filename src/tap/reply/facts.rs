@@ -20,12 +20,12 @@ const MOST_METRICS: usize = 64;
 /// there is content.
 pub(super) fn take_all(value: &Value, reply: &mut Reply, sequences: &mut Sequences) -> bool {
     match value {
-        Value::Object(object) => take(object, 0, reply, sequences),
+        Value::Object(object) => take(object, None, reply, sequences),
         Value::Array(batch) => {
             let mut has_content = false;
             for (position, item) in (0u32..).zip(batch) {
                 if let Value::Object(object) = item {
-                    has_content |= take(object, position, reply, sequences);
+                    has_content |= take(object, Some(position), reply, sequences);
                 }
             }
             has_content
@@ -34,10 +34,11 @@ pub(super) fn take_all(value: &Value, reply: &mut Reply, sequences: &mut Sequenc
     }
 }
 
-/// Adds an object's facts to the reply; gives back whether it carries content. `position` is its own in a list, else 0.
+/// Adds an object's facts to the reply; gives back whether it carries content. `position` is its own in a list, if it
+/// stands in one.
 pub(super) fn take(
     object: &Map<String, Value>,
-    position: u32,
+    position: Option<u32>,
     reply: &mut Reply,
     sequences: &mut Sequences,
 ) -> bool {
@@ -72,7 +73,7 @@ pub(super) fn take(
         }
     }
     let index = object.get("index").and_then(Value::as_u64);
-    let sequence = sequence.or(index).unwrap_or(u64::from(position));
+    let sequence = position.map(u64::from).or(sequence).or(index).unwrap_or(0);
     if let Some(usage) = native_usage(object) {
         sequences.note_usage(sequence, usage);
     }

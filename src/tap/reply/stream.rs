@@ -128,7 +128,8 @@ impl EventReader {
         self.reply.error_event |= event.is_named(b"error");
         if let Some(data) = event.into_data() {
             self.reply.events += 1;
-            self.take(data.finish(), at);
+            // One that is not even JSON could not be looked at for its size.
+            self.take(data.finish().map_err(|_| Unreadable::TooLarge), at);
         }
     }
 
