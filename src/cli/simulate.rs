@@ -125,8 +125,8 @@ pub struct SimulateArgs {
     pub adaptive: bool,
 
     /// Write one JSON line per request to this file: the truth that measurements can be compared with
-    #[arg(long, value_name = "FILE", env = "SPECTAP_SIMULATE_LOG")]
-    pub log: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", env = "SPECTAP_SIMULATE_SENT")]
+    pub sent: Option<PathBuf>,
 }
 
 /// The servers that can be simulated.
@@ -177,7 +177,7 @@ pub enum SimulateError {
         source: std::io::Error,
     },
     /// The log file can't be written.
-    #[error("--log '{}' can't be written: {source}", path.display())]
+    #[error("--sent '{}' can't be written: {source}", path.display())]
     LogFile {
         /// The file.
         path: PathBuf,
@@ -242,7 +242,7 @@ impl SimulateArgs {
             per_request_metrics: self.per_request_metrics,
             prompt_tokens_details: self.prompt_tokens_details,
             adaptive: self.adaptive,
-            log_file: self.log.clone(),
+            log_file: self.sent.clone(),
             ..Settings::new(engine, models)
         };
         Ok((listen, settings))
