@@ -140,10 +140,7 @@ pub(super) async fn answer(
 }
 
 fn has_key(settings: &Settings, request: &Request) -> bool {
-    let open = matches!(
-        request.path.as_str(),
-        "/health" | "/v1/health" | "/models" | "/v1/models"
-    );
+    let open = matches!(request.path.as_str(), "/health" | "/v1/health");
     let bearer = request
         .header("authorization")
         .and_then(|value| value.strip_prefix("Bearer "));

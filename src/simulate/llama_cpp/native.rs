@@ -49,7 +49,13 @@ impl Answer {
     }
 
     /// A sequence's last object: with all its text where nothing was streamed, else without any.
-    pub(super) fn native_ending(&self, play: &Play, index: usize, text: &str) -> String {
+    pub(super) fn native_ending(
+        &self,
+        play: &Play,
+        index: usize,
+        text: &str,
+        has_new_line: bool,
+    ) -> String {
         let prompt_tokens = self.prompt_tokens(play, index);
         let sequence = play.sequences().get(index);
         let completion = sequence.map_or(0, |sequence| sequence.completion_tokens);
@@ -72,7 +78,7 @@ impl Answer {
             prompt_tokens,
             self.generation_settings(),
             quoted(&format!("<s> {}", self.asked.prompt_text)),
-            text.contains('\n'),
+            has_new_line,
             kind,
             quoted(word),
             (prompt_tokens + completion).saturating_sub(1),
@@ -85,7 +91,7 @@ impl Answer {
         let items: Vec<_> = texts
             .iter()
             .enumerate()
-            .map(|(index, text)| self.native_ending(play, index, text))
+            .map(|(index, text)| self.native_ending(play, index, text, text.contains('\n')))
             .collect();
         match items.as_slice() {
             [alone] => alone.clone(),

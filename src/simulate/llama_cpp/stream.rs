@@ -30,10 +30,14 @@ pub(super) async fn send(
         responder.event("null").await?;
     }
     let mut told = vec![false; sent.len()];
+    let mut new_lines = vec![false; sent.len()];
     while let Some(piece) = play.next(Some(responder)).await? {
         let Some(sent) = sent.get_mut(piece.index) else {
             continue;
         };
+        if let Some(new_line) = new_lines.get_mut(piece.index) {
+            *new_line |= piece.text.contains('\n');
+        }
         for token in tokens(&piece) {
             let first = *sent == 0;
             *sent += token.ids.len();
@@ -50,7 +54,7 @@ pub(super) async fn send(
                 *told = drafts;
             }
             let ending = if answer.route == Route::LlamaCompletion {
-                vec![answer.native_ending(&play, piece.index, "")]
+                vec![answer.native_ending(&play, piece.index, "", new_lines[piece.index])]
             } else {
                 answer.ending(&play, piece.index)
             };
