@@ -17,7 +17,7 @@ use simulate_support::engines::{chat, completions, json_of, model, series, until
 use simulate_support::wire::{body_of, events, exchange, get, post};
 use spectap::simulate::traffic::{self, Tally, Traffic};
 use spectap::simulate::{
-    Acceptance, Counts, Engine, EngineKind, Level, Log, Model, Outcome, Running, Settings,
+    Counts, Engine, EngineKind, Level, Log, Outcome, Settings,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -356,6 +356,26 @@ mod tests {
     }
 
     #[test]
+    fn each_engine_has_its_names_and_its_own_fingerprint() {
+        let cases = [
+            ("vllm", EngineKind::Vllm, true),
+            ("trtllm", EngineKind::TensorrtLlm, false),
+            ("tensorrt_llm", EngineKind::TensorrtLlm, false),
+            ("sglang", EngineKind::Sglang, false),
+            ("llamacpp", EngineKind::LlamaCpp, true),
+        ];
+        for (name, engine, has_fingerprint) in cases {
+            let (_, settings) = check(&["--engine", name]).unwrap();
+            assert_eq!(settings.engine, engine);
+            assert_eq!(settings.fingerprint.is_some(), has_fingerprint, "{name}");
+        }
+        let (_, settings) = check(&["--fingerprint", "none"]).unwrap();
+        assert_eq!(settings.fingerprint, None);
+        let (_, settings) = check(&["--engine", "sglang", "--adaptive"]).unwrap();
+        assert!(settings.adaptive);
+    }
+
+    #[test]
     fn each_model_may_have_its_own_acceptance() {
         let (_, settings) = check(&[
             "--model",

@@ -17,7 +17,8 @@ pub struct Faults {
     pub refuse: Option<RefusedMember>,
     /// Waits so long before the last piece of each sequence.
     pub finish_delay: Duration,
-    /// Waits so long before what a stream sends behind its last piece, such as the usage event.
+    /// Waits so long before what a stream sends behind its last piece, such as the usage event. llama.cpp writes its
+    /// finish event together with that.
     pub trailer_delay: Duration,
 }
 

@@ -63,6 +63,9 @@ pub(super) fn metrics(state: &State) -> String {
     page
 }
 
+/// A counter by streaming: its name, its help, and what of a model's sums it shows.
+type ByStreaming = (&'static str, &'static str, fn(&Finished) -> u64);
+
 type Counted<'a> = (&'a Model, ModelCounters);
 
 fn gauges(page: &mut String, models: &[Counted<'_>]) {
@@ -129,7 +132,7 @@ fn gauges(page: &mut String, models: &[Counted<'_>]) {
 }
 
 fn counters(page: &mut String, models: &[Counted<'_>]) {
-    let by_stream: [(&str, &str, fn(&Finished) -> u64); 3] = [
+    let by_stream: [ByStreaming; 3] = [
         (
             "prompt_tokens_total",
             "Number of prefill tokens processed.",
