@@ -13,18 +13,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use simulate_support::engines::{chat, completions, json_of, model, series, until};
 use simulate_support::wire::{body_of, events, exchange, get, post};
 use spectap::simulate::traffic::{self, Tally, Traffic};
 use spectap::simulate::{
-    Acceptance, Counts, Engine, EngineKind, Level, Log, Model, Outcome, Running, Settings,
+    Counts, Engine, EngineKind, Level, Log, Outcome, Settings,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
-
-fn model(name: &str, list: &str) -> Model {
-    Model::new(name, Acceptance::parse(list).unwrap())
-}
 
 fn vllm() -> Settings {
     Settings::new(EngineKind::Vllm, vec![model("m", "0.8,0.7,0.6,0.5")])
@@ -34,61 +31,9 @@ fn trtllm() -> Settings {
     Settings::new(EngineKind::TensorrtLlm, vec![model("m", "0.8,0.7,0.6")])
 }
 
-fn chat(more: Value) -> Vec<u8> {
-    post(
-        "/v1/chat/completions",
-        &with(
-            json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]}),
-            more,
-        ),
-    )
-}
-
-fn completions(more: Value) -> Vec<u8> {
-    post(
-        "/v1/completions",
-        &with(json!({"model": "m", "prompt": "hi"}), more),
-    )
-}
-
-fn with(mut body: Value, more: Value) -> Value {
-    body.as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
-    body
-}
-
-async fn json_of(engine: &Running, request: &[u8]) -> Value {
-    serde_json::from_str(&body_of(&exchange(engine.address, request).await)).unwrap()
-}
-
 async fn status(address: SocketAddr, request: &[u8]) -> u16 {
     let answered = exchange(address, request).await;
     String::from_utf8_lossy(&answered[9..12]).parse().unwrap()
-}
-
-/// The values of a metrics page, by series name with labels.
-fn series(page: &str) -> BTreeMap<String, f64> {
-    let lines = page
-        .lines()
-        .filter(|line| !line.starts_with('#') && !line.is_empty());
-    lines
-        .map(|line| line.rsplit_once(' ').unwrap())
-        .map(|(name, value)| (name.into(), value.parse().unwrap()))
-        .collect()
-}
-
-/// Waits until the log fulfils a condition.
-async fn until(log: &Log, condition: impl Fn(&Log) -> bool) {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
-    while !condition(log) {
-        assert!(
-            tokio::time::Instant::now() < deadline,
-            "not within 10 s: {:?}",
-            log.entries()
-        );
-        tokio::task::yield_now().await;
-    }
 }
 
 #[tokio::test]

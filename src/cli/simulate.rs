@@ -77,20 +77,17 @@ pub struct SimulateArgs {
     #[arg(long, value_enum, env = "SPECTAP_SIMULATE_LEVEL", default_value_t = LevelName::Summary)]
     pub level: LevelName,
 
-    /// vLLM's system_fingerprint; "none" leaves it out, as --fingerprint-mode none does
-    #[arg(
-        long,
-        value_name = "TEXT",
-        env = "SPECTAP_SIMULATE_FINGERPRINT",
-        default_value = "vllm-0.32.0-5c435f56"
-    )]
-    pub fingerprint: String,
+    /// The system_fingerprint of vllm and llamacpp, if not the simulated version's own; "none" leaves vLLM's out, as
+    /// --fingerprint-mode none does
+    #[arg(long, value_name = "TEXT", env = "SPECTAP_SIMULATE_FINGERPRINT")]
+    pub fingerprint: Option<String>,
 
-    /// Send usage on every stream and every event, asked for or not (vLLM's --enable-force-include-usage)
+    /// Send usage on every stream, asked for or not: vLLM's --enable-force-include-usage (then on every event), SGLang's
+    /// --stream-response-default-include-usage
     #[arg(long, env = "SPECTAP_SIMULATE_FORCE_INCLUDE_USAGE")]
     pub force_include_usage: bool,
 
-    /// Ask for this key on /v1 and /inference, as "Authorization: Bearer KEY"
+    /// Ask for this key on the routes that generate, as "Authorization: Bearer KEY"
     #[arg(
         long,
         value_name = "KEY",
@@ -103,14 +100,14 @@ pub struct SimulateArgs {
     #[arg(long, env = "SPECTAP_SIMULATE_REQUEST_ID_HEADERS")]
     pub request_id_headers: bool,
 
-    /// Seconds after which an idle stream gets a comment (vLLM's --sse-keep-alive-interval); 0 is never
+    /// Seconds after which an idle stream gets a comment: vLLM's --sse-keep-alive-interval (0 is never, which is its
+    /// default), llama.cpp's --sse-ping-interval (default 30)
     #[arg(
         long,
         value_name = "SECONDS",
-        env = "SPECTAP_SIMULATE_SSE_KEEP_ALIVE_INTERVAL",
-        default_value_t = 0.0
+        env = "SPECTAP_SIMULATE_SSE_KEEP_ALIVE_INTERVAL"
     )]
-    pub sse_keep_alive_interval: f64,
+    pub sse_keep_alive_interval: Option<f64>,
 
     /// Tell times beside the acceptance numbers (vLLM's --enable-per-request-metrics)
     #[arg(long, env = "SPECTAP_SIMULATE_PER_REQUEST_METRICS")]
@@ -120,7 +117,7 @@ pub struct SimulateArgs {
     #[arg(long, env = "SPECTAP_SIMULATE_PROMPT_TOKENS_DETAILS")]
     pub prompt_tokens_details: bool,
 
-    /// Let the number of drafts per step move, so that k is not told (trtllm only)
+    /// Let the number of drafts per step move: trtllm does not tell k then, sglang tells the drafts of full steps
     #[arg(long, env = "SPECTAP_SIMULATE_ADAPTIVE")]
     pub adaptive: bool,
 
@@ -137,6 +134,11 @@ pub enum EngineName {
     /// TensorRT-LLM with per-request speculation numbers
     #[value(alias = "tensorrt_llm")]
     Trtllm,
+    /// SGLang 0.5.23
+    Sglang,
+    /// llama.cpp's server, build 11434
+    #[value(alias = "llama.cpp")]
+    Llamacpp,
 }
 
 /// How much a response tells of speculation.
@@ -211,20 +213,26 @@ impl SimulateArgs {
         let engine = match self.engine {
             EngineName::Vllm => EngineKind::Vllm,
             EngineName::Trtllm => EngineKind::TensorrtLlm,
+            EngineName::Sglang => EngineKind::Sglang,
+            EngineName::Llamacpp => EngineKind::LlamaCpp,
         };
         if self.adaptive && engine == EngineKind::Vllm {
             return Err(wrong(
                 "adaptive",
                 "true",
-                "only --engine trtllm has a draft length that moves",
+                "vLLM's draft length does not move; take --engine trtllm, sglang or llamacpp",
             ));
         }
-        let keep_alive = duration(
-            "sse-keep-alive-interval",
-            self.sse_keep_alive_interval,
-            1.0,
-            3_600.0,
-        )?;
+        let keep_alive = match self.sse_keep_alive_interval {
+            Some(seconds) => Some(duration("sse-keep-alive-interval", seconds, 1.0, 3_600.0)?),
+            None => None,
+        };
+        let settings = Settings::new(engine, models);
+        let fingerprint = match self.fingerprint.as_deref() {
+            Some("none") => None,
+            Some(given) => Some(given.to_owned()),
+            None => settings.fingerprint.clone(),
+        };
         let settings = Settings {
             seed: self.seed,
             prefill_time: duration("prefill-time", self.prefill_time, MILLISECOND, 600_000.0)?,
@@ -234,16 +242,16 @@ impl SimulateArgs {
                 LevelName::Summary => Level::Summary,
                 LevelName::Detailed => Level::Detailed,
             },
-            fingerprint: (self.fingerprint != "none").then(|| self.fingerprint.clone()),
+            fingerprint,
             force_include_usage: self.force_include_usage,
             api_key: self.api_key.clone(),
             request_id_headers: self.request_id_headers,
-            sse_keep_alive_interval: (!keep_alive.is_zero()).then_some(keep_alive),
+            sse_keep_alive_interval: keep_alive,
             per_request_metrics: self.per_request_metrics,
             prompt_tokens_details: self.prompt_tokens_details,
             adaptive: self.adaptive,
             log_file: self.sent.clone(),
-            ..Settings::new(engine, models)
+            ..settings
         };
         Ok((listen, settings))
     }
@@ -345,6 +353,26 @@ mod tests {
         assert_eq!(settings.models[0].acceptance.k(), 4);
         assert_eq!(settings.step_time, Duration::from_millis(12));
         assert_eq!(settings.sse_keep_alive_interval, None);
+    }
+
+    #[test]
+    fn each_engine_has_its_names_and_its_own_fingerprint() {
+        let cases = [
+            ("vllm", EngineKind::Vllm, true),
+            ("trtllm", EngineKind::TensorrtLlm, false),
+            ("tensorrt_llm", EngineKind::TensorrtLlm, false),
+            ("sglang", EngineKind::Sglang, false),
+            ("llamacpp", EngineKind::LlamaCpp, true),
+        ];
+        for (name, engine, has_fingerprint) in cases {
+            let (_, settings) = check(&["--engine", name]).unwrap();
+            assert_eq!(settings.engine, engine);
+            assert_eq!(settings.fingerprint.is_some(), has_fingerprint, "{name}");
+        }
+        let (_, settings) = check(&["--fingerprint", "none"]).unwrap();
+        assert_eq!(settings.fingerprint, None);
+        let (_, settings) = check(&["--engine", "sglang", "--adaptive"]).unwrap();
+        assert!(settings.adaptive);
     }
 
     #[test]

@@ -85,7 +85,7 @@ pub(super) async fn serve(
         reader,
         buffer: BytesMut::new(),
     };
-    let mut responder = Responder::new(writer);
+    let mut responder = Responder::new(writer, &state.settings);
     let mut first = true;
     loop {
         let idle = (!first).then_some(keep_alive);

@@ -19,7 +19,9 @@ const MAX_ENTRIES: usize = 100_000;
 pub enum Outcome {
     /// The whole response was sent.
     Complete,
-    /// The client went away before.
+    /// The engine reported an error in the middle of a stream.
+    Failed,
+    /// The client went away before, or the connection was cut on purpose.
     Cancelled,
 }
 
@@ -34,6 +36,8 @@ pub struct SequenceEntry {
     pub completion_tokens: usize,
     /// The `finish_reason` sent, if it came so far.
     pub finish_reason: Option<&'static str>,
+    /// Whether the response told its acceptance numbers.
+    pub told: bool,
 }
 
 /// What was sent for one request.
@@ -51,7 +55,7 @@ pub struct Entry {
     pub stream: bool,
     /// The sequences, by index.
     pub sequences: Vec<SequenceEntry>,
-    /// Whether the response told the acceptance numbers.
+    /// Whether the response told acceptance numbers, of one sequence at least.
     pub payload_on_the_wire: bool,
     /// Whether the response told the token counts.
     pub usage_on_the_wire: bool,
@@ -95,12 +99,12 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, entry: &Entry) {
+    fn add(&mut self, entry: &Entry, counted: impl Fn(&SequenceEntry) -> bool) {
         self.requests += 1;
         self.prompt_tokens += entry.prompt_tokens as u64;
-        self.completion_tokens += entry.completion_tokens() as u64;
-        for sequence in &entry.sequences {
+        for sequence in entry.sequences.iter().filter(|sequence| counted(sequence)) {
             self.sequences += 1;
+            self.completion_tokens += sequence.completion_tokens as u64;
             self.zero_step += u64::from(sequence.accepted.is_empty());
             self.steps += sequence.accepted.len() as u64;
             self.drafted += sequence.drafted.iter().map(|n| u64::from(*n)).sum::<u64>();
@@ -121,8 +125,8 @@ impl Counts {
 pub struct Totals {
     /// Everything that the engine did; its own counters say the same.
     pub all: Counts,
-    /// Only requests whose response told the acceptance numbers: what a tap can know. A TensorRT-LLM choice without any
-    /// draft beside one with drafts is among them as a zero-step sequence, though it told nothing.
+    /// Only sequences whose acceptance numbers were told: what a tap can know. It is what the engine did, not how the
+    /// engine puts it: llama.cpp tells no steps, and an SGLang whose draft length moves tells the drafts of full length.
     pub on_the_wire: Counts,
 }
 
@@ -160,9 +164,9 @@ impl Log {
     pub(super) fn push(&self, entry: Entry) {
         let mut inner = self.lock();
         let totals = inner.totals.entry(entry.model.clone()).or_default();
-        totals.all.add(&entry);
+        totals.all.add(&entry, |_| true);
         if entry.payload_on_the_wire {
-            totals.on_the_wire.add(&entry);
+            totals.on_the_wire.add(&entry, |sequence| sequence.told);
         }
         if let Some(file) = &mut inner.file {
             let line = serde_json::to_string(&entry).unwrap_or_default() + "\n";
@@ -211,6 +215,7 @@ mod tests {
                 drafted,
                 completion_tokens: 9,
                 finish_reason: Some("length"),
+                told: payload_on_the_wire,
             }],
             payload_on_the_wire,
             usage_on_the_wire: true,

@@ -1,8 +1,8 @@
 //! A simulated inference server, wire-exact per engine, and demo traffic for it.
 //!
 //! ```text
-//! socket ──► http (request) ──► vllm | tensorrt_llm ──► play ──► generation ◄── acceptance
-//! socket ◄── response (bytes) ◄──────┘                   └─► counters (own metrics page), log (own truth)
+//! socket ──► http (request) ──► vllm | tensorrt_llm | sglang | llama_cpp ──► play ──► generation ◄── acceptance
+//! socket ◄── response (bytes) ◄──────────────────┘                            └─► counters (own metrics page), log (own truth)
 //! ```
 //!
 //! It is an independent double: it shares no code with the modules that observe, so that a fault of theirs can't hide
@@ -10,13 +10,16 @@
 
 mod acceptance;
 mod counters;
+mod faults;
 mod generation;
 mod http;
+mod llama_cpp;
 mod log;
 mod play;
 mod request;
 mod response;
 mod settings;
+mod sglang;
 mod state;
 mod tensorrt_llm;
 pub mod traffic;
@@ -34,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use acceptance::{Acceptance, AcceptanceError, MAX_POSITIONS, Step};
+pub use faults::{Faults, RefusedMember};
 pub use generation::{Finish, Generation, Piece};
 pub use log::{Counts, Entry, Log, Outcome, SequenceEntry, Totals};
 pub use settings::{EngineKind, Level, Model, Settings};
@@ -83,9 +87,16 @@ async fn answer(
     request: http::Request,
     responder: &mut Responder,
 ) -> io::Result<()> {
+    if let Some((status, body)) = state.settings.faults.refusal(&request) {
+        let json = Some("application/json");
+        let extra = response::Extra::default();
+        return responder.reply(status, json, &extra, &body).await;
+    }
     match state.settings.engine {
         EngineKind::Vllm => vllm::answer(state, request, responder).await,
         EngineKind::TensorrtLlm => tensorrt_llm::answer(state, request, responder).await,
+        EngineKind::Sglang => sglang::answer(state, request, responder).await,
+        EngineKind::LlamaCpp => llama_cpp::answer(state, request, responder).await,
     }
 }
 

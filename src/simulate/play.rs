@@ -29,6 +29,10 @@ pub(super) struct Play {
     entry: Option<Entry>,
     finishes: Vec<Option<Finish>>,
     abort: CancellationToken,
+    /// What a stream sends while it waits, and how often.
+    comment: Option<(Duration, &'static str)>,
+    taken: usize,
+    failed: bool,
     arrived: Instant,
     first_token: Option<Instant>,
     last_token: Instant,
@@ -45,12 +49,12 @@ pub(super) struct Times {
 }
 
 impl Play {
-    /// Draws the generation that a request gets; `named` is the id that the client wishes for.
+    /// Draws the generation that a request gets; `name` makes the response's id.
     pub(super) fn start(
         state: &Arc<State>,
         model: &Model,
         asked: &Asked,
-        named: Option<&str>,
+        name: impl FnOnce(&mut Rng) -> String,
     ) -> Self {
         let number = state.next_arrival();
         // Far apart for neighbouring numbers, so that requests do not resemble each other.
@@ -60,8 +64,7 @@ impl Play {
                 .seed
                 .wrapping_add(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
         );
-        let name = named.map_or_else(|| format!("{:016x}", rng.u64(..)), str::to_owned);
-        let id = format!("{}{name}", asked.route.id_prefix());
+        let id = name(&mut rng);
         let room = state
             .settings
             .max_model_len
@@ -110,10 +113,19 @@ impl Play {
             created: State::seconds(),
             prompt_ids: generation.prompt_ids,
             pieces: generation.pieces.into(),
+            comment: None,
+            taken: 0,
+            failed: false,
             arrived: now,
             first_token: None,
             last_token: now,
         }
+    }
+
+    /// Lets a stream send a comment whenever it has waited for so long.
+    pub(super) fn keep_alive(&mut self, interval: Option<Duration>, comment: &'static str) {
+        let interval = interval.filter(|interval| !interval.is_zero());
+        self.comment = interval.map(|interval| (interval, comment));
     }
 
     /// The next piece, when its time has come. While a stream waits, `responder` gets keep-alive comments.
@@ -122,23 +134,30 @@ impl Play {
         mut responder: Option<&mut Responder>,
     ) -> io::Result<Option<Piece>> {
         let settings = &self.state.settings;
-        let interval = settings
-            .sse_keep_alive_interval
-            .filter(|_| responder.is_some());
+        let faults = &settings.faults;
+        if responder.is_some() && faults.fail_after_pieces == Some(self.taken) {
+            self.failed = true;
+            return Ok(None);
+        }
+        let comment = self.comment.filter(|_| responder.is_some());
         if let Some(piece) = self.pieces.front() {
-            let due = self.arrived + settings.prefill_time + settings.step_time * piece.round;
+            let mut due = self.arrived + settings.prefill_time + settings.step_time * piece.round;
+            if piece.finish.is_some() && !faults.finish_delay.is_zero() {
+                due = due.max(Instant::now()) + faults.finish_delay;
+            }
             let mut spoken = Instant::now();
             while due > Instant::now() {
-                let comment_at = interval.map(|interval| spoken + interval);
+                let comment_at = comment.map(|(interval, _)| spoken + interval);
                 tokio::select! {
                     () = sleep_until(comment_at.map_or(due, |at| at.min(due))) => {}
                     () = self.abort.cancelled() => break,
                 }
-                if let (Some(at), Some(responder)) = (comment_at, responder.as_deref_mut())
+                if let (Some(at), Some((_, text)), Some(responder)) =
+                    (comment_at, comment, responder.as_deref_mut())
                     && at <= Instant::now()
                     && due > Instant::now()
                 {
-                    responder.comment().await?;
+                    responder.comment(text).await?;
                     spoken = Instant::now();
                 }
             }
@@ -146,7 +165,21 @@ impl Play {
         if self.abort.is_cancelled() {
             self.cut_short();
         }
+        self.taken += 1;
         Ok(self.pieces.pop_front().inspect(|piece| self.count(piece)))
+    }
+
+    /// Whether the stream ends by an error, on purpose.
+    pub(super) fn failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Waits before what follows the last piece of a stream, where a fault says so.
+    pub(super) async fn before_trailer(&self) {
+        let delay = self.state.settings.faults.trailer_delay;
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
     }
 
     /// Replaces all that is still to come by an abrupt end of every sequence.
@@ -213,6 +246,11 @@ impl Play {
         self.entry.as_ref().map_or(0, Entry::completion_tokens)
     }
 
+    /// How long it has been on its way.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.arrived.elapsed()
+    }
+
     /// When things happened; meant for the end.
     pub(super) fn times(&self) -> Times {
         let milliseconds = |duration: Duration| duration.as_secs_f64() * 1_000.0;
@@ -232,18 +270,30 @@ impl Play {
         }
     }
 
-    /// Writes the request into the log as answered whole. Called just before the last bytes go out, so that whoever has
-    /// read a response finds it in the log.
-    pub(super) fn record(&mut self, usage_on_the_wire: bool, payload_on_the_wire: bool) {
-        self.end(Outcome::Complete, usage_on_the_wire, payload_on_the_wire);
+    /// Writes the request into the log as answered whole; `told` says of each sequence whether its acceptance numbers
+    /// were told, those missing at the end were not. Called just before the last bytes go out, so that whoever has read a
+    /// response finds it in the log.
+    pub(super) fn record(&mut self, usage_on_the_wire: bool, told: &[bool]) {
+        self.end(Outcome::Complete, usage_on_the_wire, told);
     }
 
-    fn end(&mut self, outcome: Outcome, usage_on_the_wire: bool, payload_on_the_wire: bool) {
-        if let Some(entry) = self.entry.take() {
+    /// Writes the request into the log as ended by an error of the engine.
+    pub(super) fn record_failure(&mut self) {
+        self.end(Outcome::Failed, false, &[]);
+    }
+
+    fn end(&mut self, outcome: Outcome, usage_on_the_wire: bool, told: &[bool]) {
+        if let Some(mut entry) = self.entry.take() {
+            for (sequence, told) in entry.sequences.iter_mut().zip(told) {
+                sequence.told = *told;
+            }
+            let payload_on_the_wire = entry.sequences.iter().any(|sequence| sequence.told);
             self.state.forget_abortable(&self.id);
             self.state.counters.change(&entry.model, |counters| {
                 counters.running = counters.running.saturating_sub(1);
-                if outcome == Outcome::Cancelled {
+                if outcome == Outcome::Complete {
+                    counters.finish(&entry);
+                } else {
                     counters.ended.abort += self
                         .finishes
                         .iter()
@@ -263,6 +313,6 @@ impl Play {
 
 impl Drop for Play {
     fn drop(&mut self) {
-        self.end(Outcome::Cancelled, false, false);
+        self.end(Outcome::Cancelled, false, &[]);
     }
 }

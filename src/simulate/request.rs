@@ -13,6 +13,10 @@ pub(super) enum Route {
     Completions,
     /// vLLM's tokens in, tokens out.
     Generate,
+    /// SGLang's own route.
+    SglangGenerate,
+    /// llama.cpp's own route.
+    LlamaCompletion,
 }
 
 impl Route {
@@ -22,15 +26,8 @@ impl Route {
             Self::ChatBatch => "/v1/chat/completions/batch",
             Self::Completions => "/v1/completions",
             Self::Generate => "/inference/v1/generate",
-        }
-    }
-
-    /// What the ids of its responses begin with.
-    pub(super) fn id_prefix(self) -> &'static str {
-        match self {
-            Self::Chat | Self::ChatBatch => "chatcmpl-",
-            Self::Completions => "cmpl-",
-            Self::Generate => "generate-tokens-",
+            Self::SglangGenerate => "/generate",
+            Self::LlamaCompletion => "/completion",
         }
     }
 }
@@ -48,6 +45,8 @@ pub(super) struct Asked {
     pub(super) prompts: usize,
     pub(super) prompt_text: String,
     pub(super) prompt_tokens: usize,
+    /// Tokens of each prompt.
+    pub(super) prompt_sizes: Vec<usize>,
     pub(super) max_tokens: Option<usize>,
     pub(super) stop: Vec<String>,
     pub(super) stop_token_ids: Vec<u32>,
@@ -57,10 +56,9 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) fn read(route: Route, body: &Value) -> Self {
-        let sampling = if route == Route::Generate {
-            &body["sampling_params"]
-        } else {
-            body
+        let sampling = match route {
+            Route::Generate | Route::SglangGenerate => &body["sampling_params"],
+            _ => body,
         };
         let options = &body["stream_options"];
         let number = |name: &str| {
@@ -74,6 +72,8 @@ impl Asked {
             }
             // The default of the completions route and of vLLM's sampling parameters.
             Route::Completions | Route::Generate => number("max_tokens").or(Some(16)),
+            Route::SglangGenerate => number("max_new_tokens").or(Some(128)),
+            Route::LlamaCompletion => number("n_predict").or_else(|| number("max_tokens")),
         };
         let prompt = Prompt::read(route, body);
         Self {
@@ -85,9 +85,10 @@ impl Asked {
                 .as_bool()
                 .unwrap_or_default(),
             n: number("n").unwrap_or(1).max(1),
-            prompts: prompt.number,
+            prompts: prompt.sizes.len(),
             prompt_text: prompt.text,
-            prompt_tokens: prompt.tokens,
+            prompt_tokens: prompt.sizes.iter().sum(),
+            prompt_sizes: prompt.sizes,
             max_tokens,
             stop: strings(&sampling["stop"]),
             stop_token_ids: ids(&sampling["stop_token_ids"]),
@@ -103,9 +104,10 @@ impl Asked {
 }
 
 struct Prompt {
-    number: usize,
+    /// The first one's text.
     text: String,
-    tokens: usize,
+    /// Tokens of each.
+    sizes: Vec<usize>,
 }
 
 impl Prompt {
@@ -114,8 +116,7 @@ impl Prompt {
             Route::Chat => {
                 let text = contents(&body["messages"]);
                 Self {
-                    number: 1,
-                    tokens: vocabulary::count(&text),
+                    sizes: vec![vocabulary::count(&text)],
                     text,
                 }
             }
@@ -128,47 +129,50 @@ impl Prompt {
                     .collect();
                 Self::of_texts(&texts)
             }
-            Route::Completions => match &body["prompt"] {
-                Value::Array(list) if list.iter().all(Value::is_string) => {
-                    Self::of_texts(&strings(&body["prompt"]))
-                }
-                Value::Array(list) if list.iter().all(Value::is_array) && !list.is_empty() => {
-                    Self {
-                        number: list.len(),
-                        text: String::new(),
-                        tokens: list
-                            .iter()
-                            .map(|ids| ids.as_array().map_or(0, Vec::len))
-                            .sum(),
-                    }
-                }
-                Value::Array(list) => Self {
-                    number: 1,
-                    text: String::new(),
-                    tokens: list.len(),
-                },
-                other => Self::of_texts(&strings(other)),
-            },
+            Route::Completions | Route::LlamaCompletion => Self::of_list(&body["prompt"]),
+            Route::SglangGenerate if body["input_ids"].is_array() => {
+                Self::of_list(&body["input_ids"])
+            }
+            Route::SglangGenerate => Self::of_list(&body["text"]),
             Route::Generate => {
                 let tokens = body["token_ids"].as_array().map_or(0, Vec::len);
                 Self {
-                    number: 1,
                     text: String::new(),
-                    tokens,
+                    sizes: vec![tokens],
                 }
             }
         }
     }
 
+    /// A text or tokens, or a list of either.
+    fn of_list(prompt: &Value) -> Self {
+        match prompt {
+            Value::Array(list) if list.iter().all(Value::is_string) => {
+                Self::of_texts(&strings(prompt))
+            }
+            Value::Array(list) if list.iter().all(Value::is_array) && !list.is_empty() => Self {
+                text: String::new(),
+                sizes: list
+                    .iter()
+                    .map(|ids| ids.as_array().map_or(0, Vec::len))
+                    .collect(),
+            },
+            Value::Array(list) => Self {
+                text: String::new(),
+                sizes: vec![list.len()],
+            },
+            other => Self::of_texts(&strings(other)),
+        }
+    }
+
     fn of_texts(texts: &[String]) -> Self {
+        let mut sizes: Vec<_> = texts.iter().map(|text| vocabulary::count(text)).collect();
+        if sizes.is_empty() {
+            sizes.push(1);
+        }
         Self {
-            number: texts.len().max(1),
             text: texts.first().cloned().unwrap_or_default(),
-            tokens: texts
-                .iter()
-                .map(|text| vocabulary::count(text))
-                .sum::<usize>()
-                .max(1),
+            sizes,
         }
     }
 }

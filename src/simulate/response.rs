@@ -1,4 +1,4 @@
-//! The sending side of a simulated engine's connection: heads and chunks in the bytes that uvicorn writes.
+//! The sending side of a simulated engine's connection: heads and chunks in the bytes that its HTTP server writes.
 
 use std::io;
 use std::time::SystemTime;
@@ -7,6 +7,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::OwnedWriteHalf;
 
 use super::http::Request;
+use super::settings::{EngineKind, Settings};
 
 /// Which header lines a response has beyond those of its kind.
 #[derive(Clone, Debug, Default)]
@@ -19,19 +20,44 @@ pub(super) struct Extra {
     pub(super) request_id: Option<String>,
 }
 
+/// The HTTP server that an engine is built on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Server {
+    /// Of the engines in Python.
+    Uvicorn,
+    /// cpp-httplib, as llama.cpp sets it up.
+    Httplib,
+}
+
+/// How long a body is.
+enum Framing {
+    Length(usize),
+    Chunked,
+}
+
 /// The sending side of a connection.
 pub(super) struct Responder {
     writer: OwnedWriteHalf,
+    server: Server,
     close: bool,
     head_only: bool,
+    /// Events of a stream that may still be sent before the connection is cut on purpose.
+    left: Option<usize>,
+    cut_after_events: Option<usize>,
 }
 
 impl Responder {
-    pub(super) fn new(writer: OwnedWriteHalf) -> Self {
+    pub(super) fn new(writer: OwnedWriteHalf, settings: &Settings) -> Self {
         Self {
             writer,
+            server: match settings.engine {
+                EngineKind::LlamaCpp => Server::Httplib,
+                _ => Server::Uvicorn,
+            },
             close: false,
             head_only: false,
+            left: None,
+            cut_after_events: settings.faults.cut_after_events,
         }
     }
 
@@ -39,6 +65,7 @@ impl Responder {
     pub(super) fn begin(&mut self, request: &Request) {
         self.close = request.close;
         self.head_only = request.method == "HEAD";
+        self.left = self.cut_after_events;
     }
 
     /// Tells a client that waits for leave that it may send its body.
@@ -48,14 +75,24 @@ impl Responder {
             .await
     }
 
-    /// Answers bytes that are no request, as uvicorn does, and ends the connection.
+    /// Answers bytes that are no request, and ends the connection.
     pub(super) async fn refuse(&mut self) -> io::Result<()> {
         const BODY: &str = "Invalid HTTP request received.";
-        let head = head_start("400 Bad Request");
-        let head = format!(
-            "{head}content-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{BODY}",
-            BODY.len()
-        );
+        let mut head = self.head_start("400 Bad Request");
+        match self.server {
+            Server::Uvicorn => {
+                line(&mut head, "content-type", "text/plain; charset=utf-8");
+                line(&mut head, "content-length", &BODY.len().to_string());
+                line(&mut head, "connection", "close");
+                head.push_str("\r\n");
+                head.push_str(BODY);
+            }
+            Server::Httplib => {
+                line(&mut head, "Connection", "close");
+                line(&mut head, "Content-Length", "0");
+                head.push_str("\r\n");
+            }
+        }
         self.writer.write_all(head.as_bytes()).await?;
         self.shutdown().await
     }
@@ -68,16 +105,7 @@ impl Responder {
         extra: &Extra,
         body: &str,
     ) -> io::Result<()> {
-        let mut head = head_start(status);
-        for (name, value) in &extra.route {
-            line(&mut head, name, value);
-        }
-        line(&mut head, "content-length", &body.len().to_string());
-        if let Some(content_type) = content_type {
-            line(&mut head, "content-type", content_type);
-        }
-        self.finish_head(&mut head, extra);
-        head.push_str("\r\n");
+        let mut head = self.head(status, content_type, extra, &Framing::Length(body.len()));
         if !self.head_only {
             head.push_str(body);
         }
@@ -86,34 +114,53 @@ impl Responder {
 
     /// Sends the head of a stream of server-sent events.
     pub(super) async fn start_events(&mut self, extra: &Extra) -> io::Result<()> {
-        let mut head = head_start("200 OK");
-        for (name, value) in &extra.route {
-            line(&mut head, name, value);
-        }
-        line(
-            &mut head,
-            "content-type",
-            "text/event-stream; charset=utf-8",
-        );
-        self.finish_head(&mut head, extra);
-        line(&mut head, "transfer-encoding", "chunked");
-        head.push_str("\r\n");
+        let content_type = match self.server {
+            Server::Uvicorn => "text/event-stream; charset=utf-8",
+            Server::Httplib => "text/event-stream",
+        };
+        let head = self.head("200 OK", Some(content_type), extra, &Framing::Chunked);
         self.writer.write_all(head.as_bytes()).await
     }
 
     /// Sends one event, in one chunk by one write: `data: ` and a blank line around `data`.
     pub(super) async fn event(&mut self, data: &str) -> io::Result<()> {
-        self.chunk(&format!("data: {data}\n\n")).await
+        self.events(&[data]).await
+    }
+
+    /// Sends several events in one chunk by one write.
+    pub(super) async fn events(&mut self, list: &[impl AsRef<str>]) -> io::Result<()> {
+        let most = self.left.map_or(list.len(), |left| left.min(list.len()));
+        let mut text = String::new();
+        for data in list.iter().take(most) {
+            text.push_str("data: ");
+            text.push_str(data.as_ref());
+            text.push_str("\n\n");
+        }
+        if !text.is_empty() {
+            self.chunk(&text).await?;
+        }
+        if let Some(left) = &mut self.left {
+            *left -= most;
+            if most < list.len() {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+        }
+        Ok(())
     }
 
     /// Sends the comment that keeps an idle stream open.
-    pub(super) async fn comment(&mut self) -> io::Result<()> {
-        self.chunk(": keep-alive\n\n").await
+    pub(super) async fn comment(&mut self, text: &str) -> io::Result<()> {
+        self.chunk(&format!("{text}\n\n")).await
     }
 
     /// Ends a stream: the sentinel, then the end of the chunks.
     pub(super) async fn end_events(&mut self) -> io::Result<()> {
         self.event("[DONE]").await?;
+        self.end_chunks().await
+    }
+
+    /// Ends a stream without the sentinel.
+    pub(super) async fn end_chunks(&mut self) -> io::Result<()> {
         self.writer.write_all(b"0\r\n\r\n").await
     }
 
@@ -128,7 +175,48 @@ impl Responder {
             .await
     }
 
-    fn finish_head(&self, head: &mut String, extra: &Extra) {
+    fn head_start(&self, status: &str) -> String {
+        match self.server {
+            Server::Uvicorn => {
+                let date = httpdate::fmt_http_date(SystemTime::now());
+                format!("HTTP/1.1 {status}\r\ndate: {date}\r\nserver: uvicorn\r\n")
+            }
+            Server::Httplib => format!("HTTP/1.1 {status}\r\nServer: llama.cpp\r\n"),
+        }
+    }
+
+    fn head(
+        &self,
+        status: &str,
+        content_type: Option<&str>,
+        extra: &Extra,
+        framing: &Framing,
+    ) -> String {
+        let mut head = self.head_start(status);
+        match self.server {
+            Server::Uvicorn => self.uvicorn_lines(&mut head, content_type, extra, framing),
+            Server::Httplib => self.httplib_lines(&mut head, content_type, extra, framing),
+        }
+        head.push_str("\r\n");
+        head
+    }
+
+    fn uvicorn_lines(
+        &self,
+        head: &mut String,
+        content_type: Option<&str>,
+        extra: &Extra,
+        framing: &Framing,
+    ) {
+        for (name, value) in &extra.route {
+            line(head, name, value);
+        }
+        if let Framing::Length(length) = framing {
+            line(head, "content-length", &length.to_string());
+        }
+        if let Some(content_type) = content_type {
+            line(head, "content-type", content_type);
+        }
         if extra.vary {
             line(head, "vary", "Origin");
         }
@@ -138,12 +226,51 @@ impl Responder {
         if self.close {
             line(head, "connection", "close");
         }
+        if let Framing::Chunked = framing {
+            line(head, "transfer-encoding", "chunked");
+        }
     }
-}
 
-fn head_start(status: &str) -> String {
-    let date = httpdate::fmt_http_date(SystemTime::now());
-    format!("HTTP/1.1 {status}\r\ndate: {date}\r\nserver: uvicorn\r\n")
+    fn httplib_lines(
+        &self,
+        head: &mut String,
+        content_type: Option<&str>,
+        extra: &Extra,
+        framing: &Framing,
+    ) {
+        // The origin that the request does not have, echoed.
+        line(head, "Access-Control-Allow-Origin", "");
+        for (name, value) in &extra.route {
+            line(head, name, value);
+        }
+        if let Some(content_type) = content_type {
+            line(head, "Content-Type", content_type);
+        }
+        let connection = |head: &mut String| {
+            if self.close {
+                line(head, "Connection", "close");
+            } else {
+                line(head, "Keep-Alive", "timeout=5, max=100");
+            }
+        };
+        match framing {
+            Framing::Length(0) => {
+                connection(head);
+                line(head, "Content-Length", "0");
+            }
+            Framing::Length(length) => {
+                line(head, "Content-Length", &length.to_string());
+                connection(head);
+            }
+            Framing::Chunked => {
+                line(head, "Transfer-Encoding", "chunked");
+                connection(head);
+            }
+        }
+        if self.head_only {
+            line(head, "Accept-Ranges", "bytes");
+        }
+    }
 }
 
 fn line(head: &mut String, name: &str, value: &str) {

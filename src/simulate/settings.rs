@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::acceptance::Acceptance;
+use super::faults::Faults;
 use super::generation::Generation;
 
 /// Which server the simulated engine behaves like.
@@ -13,6 +14,10 @@ pub enum EngineKind {
     Vllm,
     /// TensorRT-LLM's OpenAI server with per-request speculation numbers.
     TensorrtLlm,
+    /// SGLang 0.5.23: its OpenAI routes and its own `/generate`.
+    Sglang,
+    /// llama.cpp's server: its OpenAI routes and its own `/completion`.
+    LlamaCpp,
 }
 
 impl EngineKind {
@@ -21,11 +26,23 @@ impl EngineKind {
         match self {
             Self::Vllm => "vllm",
             Self::TensorrtLlm => "trtllm",
+            Self::Sglang => "sglang",
+            Self::LlamaCpp => "llamacpp",
+        }
+    }
+
+    /// The `system_fingerprint` of a fresh server; `None` where the engine has none.
+    pub fn fingerprint(self) -> Option<&'static str> {
+        match self {
+            Self::Vllm => Some("vllm-0.32.0-5c435f56"),
+            Self::LlamaCpp => Some("b11434-9f1c2d7e"),
+            Self::TensorrtLlm | Self::Sglang => None,
         }
     }
 }
 
-/// How much of speculation a response tells: vLLM's `--per-request-spec-decode-metrics`.
+/// How much of speculation a response tells: vLLM's `--per-request-spec-decode-metrics`. The other engines tell all
+/// they know, or nothing at [`Level::None`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// Nothing per request.
@@ -74,28 +91,33 @@ pub struct Settings {
     pub step_time: Duration,
     /// How much of speculation a response tells.
     pub level: Level,
-    /// vLLM's `system_fingerprint`; `None` as with `--fingerprint-mode none`.
+    /// The `system_fingerprint` of vLLM and llama.cpp; `None` as with vLLM's `--fingerprint-mode none`.
     pub fingerprint: Option<String>,
-    /// vLLM's `--enable-force-include-usage`.
+    /// vLLM's `--enable-force-include-usage`, SGLang's `--stream-response-default-include-usage`.
     pub force_include_usage: bool,
-    /// The key that `/v1` and `/inference` ask for.
+    /// The key that the generating routes ask for.
     pub api_key: Option<String>,
     /// vLLM's `--enable-request-id-headers`.
     pub request_id_headers: bool,
-    /// vLLM's `--sse-keep-alive-interval`.
+    /// vLLM's `--sse-keep-alive-interval`, llama.cpp's `--sse-ping-interval` (30 s where `None`).
     pub sse_keep_alive_interval: Option<Duration>,
     /// vLLM's `--enable-per-request-metrics`: times beside the acceptance numbers.
     pub per_request_metrics: bool,
     /// vLLM's `--enable-prompt-tokens-details`.
     pub prompt_tokens_details: bool,
-    /// TensorRT-LLM with a draft length that moves: `num_spec_tokens` is null.
+    /// A draft length that moves. TensorRT-LLM says null for `num_spec_tokens` then, SGLang goes on to say how many
+    /// tokens it would have drafted at full length.
     pub adaptive: bool,
+    /// SGLang as it was before it left nulls out of its chat chunks: every member there, `"usage":null` on each.
+    pub sglang_chunks_with_nulls: bool,
     /// Prompt and completion together never exceed so many tokens.
     pub max_model_len: usize,
     /// An idle connection is closed after this time; uvicorn's default is 5 s.
     pub keep_alive: Duration,
     /// A file that gets one JSON line per request.
     pub log_file: Option<PathBuf>,
+    /// What goes wrong on purpose; for tests.
+    pub faults: Faults,
     /// Answers every request with this instead of drawing one; for tests.
     pub script: Option<Generation>,
 }
@@ -110,7 +132,7 @@ impl Settings {
             prefill_time: Duration::ZERO,
             step_time: Duration::ZERO,
             level: Level::Summary,
-            fingerprint: Some("vllm-0.32.0-5c435f56".to_owned()),
+            fingerprint: engine.fingerprint().map(str::to_owned),
             force_include_usage: false,
             api_key: None,
             request_id_headers: false,
@@ -118,9 +140,11 @@ impl Settings {
             per_request_metrics: false,
             prompt_tokens_details: false,
             adaptive: false,
+            sglang_chunks_with_nulls: false,
             max_model_len: 32_768,
             keep_alive: Duration::from_secs(5),
             log_file: None,
+            faults: Faults::default(),
             script: None,
         }
     }

@@ -21,6 +21,9 @@ const JSON: Option<&str> = Some("application/json");
 /// The most sequences that the simulation generates for one request.
 const MAX_SEQUENCES: usize = 32;
 
+/// What a stream says when the engine dies under it.
+const FAILURE: &str = r#"{"object":"error","message":"Internal server error","type":"InternalServerError","param":null,"code":500}"#;
+
 /// Answers one request.
 pub(super) async fn answer(
     state: &Arc<State>,
@@ -164,13 +167,20 @@ async fn generate(
         Ok(checked) => checked,
         Err((status, body)) => return responder.reply(status, JSON, extra, &body).await,
     };
-    let mut play = Play::start(state, model, &asked, None);
+    let prefix = if route == Route::Completions {
+        "cmpl-"
+    } else {
+        "chatcmpl-"
+    };
+    let mut play = Play::start(state, model, &asked, |rng| {
+        format!("{prefix}{:016x}", rng.u64(..))
+    });
     let answer = Answer {
         route,
         model: Value::from(model.name.as_str()).to_string(),
         k: model.acceptance.k(),
         adaptive: state.settings.adaptive,
-        told: state.settings.level != Level::None,
+        tells: state.settings.level != Level::None,
     };
     if asked.stream {
         stream(&mut play, &asked, &answer, extra, responder).await
@@ -182,7 +192,8 @@ async fn generate(
             }
         }
         let body = answer.whole(&play, &texts);
-        play.record(true, answer.tells_any(&play));
+        let told = answer.told(&play);
+        play.record(true, &told);
         responder.reply("200 OK", JSON, extra, &body).await
     }
 }
@@ -206,9 +217,16 @@ async fn stream(
         }
         responder.event(&answer.chunk(play, &piece)).await?;
     }
+    if play.failed() {
+        play.record_failure();
+        responder.event(FAILURE).await?;
+        return responder.end_events().await;
+    }
+    play.before_trailer().await;
     if asked.include_usage {
         responder.event(&answer.usage_chunk(play)).await?;
     }
-    play.record(asked.include_usage, answer.tells_any(play));
+    let told = answer.told(play);
+    play.record(asked.include_usage, &told);
     responder.end_events().await
 }

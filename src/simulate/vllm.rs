@@ -202,12 +202,26 @@ async fn generate(
             .route
             .extend(load_report(request).map(|report| ("endpoint-load-metrics", report)));
     }
-    let play = Play::start(state, model, &asked, request.header("x-request-id"));
+    let mut play = Play::start(state, model, &asked, |rng| {
+        let named = request.header("x-request-id").map(str::to_owned);
+        let name = named.unwrap_or_else(|| format!("{:016x}", rng.u64(..)));
+        format!("{}{name}", id_prefix(route))
+    });
+    play.keep_alive(state.settings.sse_keep_alive_interval, ": keep-alive");
     let report = Report::new(&state.settings, model, &asked);
     if asked.stream {
         stream::send(play, &asked, &report, &extra, responder).await
     } else {
         single::send(play, &asked, &report, &extra, responder).await
+    }
+}
+
+/// What the ids of a route's responses begin with.
+fn id_prefix(route: Route) -> &'static str {
+    match route {
+        Route::Completions => "cmpl-",
+        Route::Generate => "generate-tokens-",
+        _ => "chatcmpl-",
     }
 }
 

@@ -78,6 +78,15 @@ pub(super) fn draw(rng: &mut Rng) -> Token {
     }
 }
 
+/// The text of a token; `None` for an id that [`draw`] never gives.
+pub(super) fn text(id: u32) -> Option<&'static str> {
+    if id == END {
+        return Some("");
+    }
+    let index = usize::try_from(id.checked_sub(FIRST_ID)?).ok()?;
+    WORDS.get(index).copied()
+}
+
 /// How many tokens a prompt counts: its words, at least one.
 pub(super) fn count(text: &str) -> usize {
     text.split_whitespace().count().max(1)

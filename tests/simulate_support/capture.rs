@@ -112,7 +112,7 @@ fn whole(value: &Value) -> Generation {
     }
 }
 
-fn numbers(value: &Value) -> Vec<u32> {
+pub(crate) fn numbers(value: &Value) -> Vec<u32> {
     value
         .as_array()
         .into_iter()

@@ -55,7 +55,7 @@ fn blot(text: &mut String, before: &str, matching: fn(char) -> bool) {
 }
 
 /// Replaces the run of matching characters after each `before` by a single `#`.
-fn erase(text: &mut String, before: &str, matching: fn(char) -> bool) {
+pub(crate) fn erase(text: &mut String, before: &str, matching: fn(char) -> bool) {
     replace(text, before, matching, |run| {
         if run.is_empty() {
             String::new()

@@ -3,5 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod capture;
+pub(crate) mod engines;
+pub(crate) mod llama_cpp;
 pub(crate) mod mask;
 pub(crate) mod wire;

@@ -16,15 +16,14 @@ pub(super) struct Answer {
     /// Whether the number of drafts moves; k is not told then.
     pub(super) adaptive: bool,
     /// Whether acceptance numbers are told at all.
-    pub(super) told: bool,
+    pub(super) tells: bool,
 }
 
 impl Answer {
-    /// Whether any choice tells its numbers.
-    pub(super) fn tells_any(&self, play: &Play) -> bool {
-        play.sequences()
-            .iter()
-            .any(|sequence| self.stats(sequence).is_some())
+    /// Of each choice whether it tells its numbers.
+    pub(super) fn told(&self, play: &Play) -> Vec<bool> {
+        let told = |sequence| self.stats(sequence).is_some();
+        play.sequences().iter().map(told).collect()
     }
 
     /// The first chunk of a chat choice.
@@ -156,7 +155,7 @@ impl Answer {
     /// A choice's acceptance numbers; `None` where nothing was drafted.
     fn stats(&self, sequence: &SequenceEntry) -> Option<String> {
         let drafted: u32 = sequence.drafted.iter().sum();
-        if !self.told || drafted == 0 {
+        if !self.tells || drafted == 0 {
             return None;
         }
         let accepted: u32 = sequence.accepted.iter().sum();

@@ -81,7 +81,7 @@ pub(super) fn check<'a>(
     let needed = match route {
         Route::Chat | Route::ChatBatch => "messages",
         Route::Completions => "prompt",
-        Route::Generate => "token_ids",
+        _ => "token_ids",
     };
     if !members.contains_key(needed) {
         let place = format!("body.{needed}");

@@ -41,7 +41,8 @@ pub(super) async fn send(
         .map(|(index, whole)| choice(&play, asked.route, index, whole))
         .collect();
     let body = body(&play, asked.route, report, &choices.join(","));
-    play.record(true, report.has_payload(&play));
+    let told = report.has_payload(&play);
+    play.record(true, &[told]);
     responder.reply("200 OK", JSON, extra, &body).await
 }
 
@@ -69,7 +70,7 @@ fn choice(play: &Play, route: Route, index: usize, whole: &Whole) -> String {
             ),
             index, text, reason, stop,
         ),
-        Route::Generate => format!(
+        _ => format!(
             concat!(
                 r#"{{"index":{},"finish_reason":{},"stop_reason":{},"token_ids":{},"routed_experts":null,"#,
                 r#""sampling_mask":null,"weight_versions":[{{"version":"default","start":0,"end":{}}}],"#,
@@ -90,7 +91,12 @@ fn body(play: &Play, route: Route, report: &Report, choices: &str) -> String {
     let metrics = report.whole_metrics(play);
     let fingerprint = report.fingerprint.as_deref().unwrap_or("null");
     let (object, prompt) = match route {
-        Route::Generate => {
+        Route::Chat | Route::ChatBatch => (
+            "chat.completion",
+            r#""prompt_logprobs":null,"prompt_token_ids":null,"prompt_text":null,"#,
+        ),
+        Route::Completions => ("text_completion", ""),
+        _ => {
             return format!(
                 concat!(
                     r#"{{"request_id":{},"model":{},"created":{},"usage":{},"prompt_logprobs":null,"#,
@@ -100,11 +106,6 @@ fn body(play: &Play, route: Route, report: &Report, choices: &str) -> String {
                 id, model, created, usage, metrics, choices,
             );
         }
-        Route::Chat | Route::ChatBatch => (
-            "chat.completion",
-            r#""prompt_logprobs":null,"prompt_token_ids":null,"prompt_text":null,"#,
-        ),
-        Route::Completions => ("text_completion", ""),
     };
     format!(
         concat!(

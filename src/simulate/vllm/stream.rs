@@ -9,6 +9,12 @@ use crate::simulate::play::Play;
 use crate::simulate::request::{Asked, Route};
 use crate::simulate::response::{Extra, Responder};
 
+/// What a stream says when the engine dies under it.
+const FAILURE: &str = concat!(
+    r#"{"error":{"message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","#,
+    r#""type":"InternalServerError","param":null,"code":500}}"#,
+);
+
 /// Streams a generation.
 pub(super) async fn send(
     mut play: Play,
@@ -41,17 +47,21 @@ pub(super) async fn send(
                 asked.echo && first,
                 asked,
             ),
-            Route::Generate => generate(&play, &piece, completion),
+            _ => generate(&play, &piece, completion),
         };
         responder.event(&event).await?;
     }
+    if play.failed() {
+        play.record_failure();
+        responder.event(FAILURE).await?;
+        return responder.end_events().await;
+    }
+    play.before_trailer().await;
     if report.usage_event {
         responder.event(&usage(&play, report, asked.route)).await?;
     }
-    play.record(
-        report.usage_event,
-        report.usage_event && report.has_payload(&play),
-    );
+    let told = report.usage_event && report.has_payload(&play);
+    play.record(report.usage_event, &[told]);
     responder.end_events().await
 }
 
