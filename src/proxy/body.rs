@@ -27,8 +27,8 @@ pub(super) struct RelayBody {
 enum Stage {
     /// Frames are still to come from the server.
     Reading,
-    /// The server is through; what the filter held still goes out.
-    Emptying,
+    /// The server is through; what the filter held still goes out, and the trailers, if any, behind it.
+    Emptying(Option<Frame<Bytes>>),
     /// The server broke off; the error comes out once everything before it has left.
     Failing(hyper::Error),
     /// Over.
@@ -66,14 +66,19 @@ impl RelayBody {
         self.outlet.end(End::Complete, true);
     }
 
-    /// The server is through: what the filter holds goes out first.
-    fn finish_reading(&mut self) {
+    /// The server is through: what the filter holds goes out first, then the trailers. Returns them when nothing stands
+    /// before them.
+    fn finish_reading(&mut self, trailers: Option<Frame<Bytes>>) -> Option<Frame<Bytes>> {
         match &mut self.filter {
             Some(filter) => {
                 filter.end();
-                self.stage = Stage::Emptying;
+                self.stage = Stage::Emptying(trailers);
+                None
             }
-            None => self.complete(),
+            None => {
+                self.complete();
+                trailers
+            }
         }
     }
 
@@ -97,9 +102,10 @@ impl Body for RelayBody {
             }
             match std::mem::replace(&mut this.stage, Stage::Ended) {
                 Stage::Reading => this.stage = Stage::Reading,
-                Stage::Emptying => {
+                Stage::Emptying(trailers) => {
+                    // Nobody asks again after the trailers.
                     this.complete();
-                    return Poll::Ready(None);
+                    return Poll::Ready(trailers.map(Ok));
                 }
                 Stage::Failing(error) => {
                     if this.outlet.poll_flushed(context).is_pending() {
@@ -112,7 +118,9 @@ impl Body for RelayBody {
                 Stage::Ended => return Poll::Ready(None),
             }
             match ready!(Pin::new(&mut this.incoming).poll_frame(context)) {
-                None => this.finish_reading(),
+                None => {
+                    this.finish_reading(None);
+                }
                 Some(Err(error)) => {
                     // The connection is of no more use.
                     this.lease = None;
@@ -125,25 +133,21 @@ impl Body for RelayBody {
                     let frame = match frame.into_data() {
                         Ok(data) => {
                             this.outlet.passed(data.clone(), Instant::now());
-                            match &mut this.filter {
+                            let frame = match &mut this.filter {
                                 Some(filter) => {
                                     filter.push(data);
                                     None
                                 }
                                 None => Some(Frame::data(data)),
+                            };
+                            // A body with a length is not asked again once hyper has counted its bytes.
+                            if this.incoming.is_end_stream() {
+                                this.finish_reading(None);
                             }
+                            frame
                         }
-                        Err(trailers) => {
-                            if let Some(filter) = &mut this.filter {
-                                filter.end();
-                            }
-                            Some(trailers)
-                        }
+                        Err(trailers) => this.finish_reading(Some(trailers)),
                     };
-                    // A body with a length is not asked again once hyper has counted its bytes.
-                    if this.incoming.is_end_stream() {
-                        this.finish_reading();
-                    }
                     if let Some(frame) = frame {
                         return Poll::Ready(Some(Ok(frame)));
                     }
@@ -170,7 +174,7 @@ impl Drop for RelayBody {
         match self.stage {
             Stage::Ended => {}
             Stage::Failing(_) => self.outlet.end(End::Truncated, false),
-            Stage::Reading | Stage::Emptying => self.outlet.end(End::Cancelled, false),
+            Stage::Reading | Stage::Emptying(_) => self.outlet.end(End::Cancelled, false),
         }
     }
 }
