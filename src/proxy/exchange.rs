@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
-use http::uri::PathAndQuery;
+use http::uri::{Authority, PathAndQuery};
 use http::{Method, Request, Response, StatusCode, Uri, Version, request, response};
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Incoming};
@@ -75,7 +75,9 @@ impl Hop {
                     tracing::debug!(kind = refusal.kind(), %refusal, "no answer from upstream");
                 }
                 let response = refusal.response();
-                exchange.refused(response.status());
+                if refusal != Refusal::ClientLeft {
+                    exchange.refused(response.status());
+                }
                 response.map(Either::Right)
             }
         }
@@ -136,7 +138,7 @@ impl Hop {
             }
         });
         if let Some(authority) = authority
-            && let Ok(host) = HeaderValue::from_str(authority.as_str())
+            && let Ok(host) = HeaderValue::from_str(host_and_port(&authority))
         {
             headers.insert(header::HOST, host);
         }
@@ -146,7 +148,7 @@ impl Hop {
         let (held, streamed) = if wants_body {
             match hold(incoming, &mut lot)
                 .await
-                .map_err(|_| Refusal::RequestBody)?
+                .map_err(|error| Refusal::of_request_body(&error))?
             {
                 Held::Whole(original) => {
                     let sent = exchange
@@ -192,23 +194,23 @@ impl Hop {
                 Ok(response) => return Ok((response, lease)),
                 Err(failure) => failure,
             };
-            let stale = reused && written.elapsed() <= STALE_WITHIN && !failure.error.is_parse();
+            let stale = reused && !failure.answered && written.elapsed() <= STALE_WITHIN;
             request = match failure.unsent {
                 Some(request) if reused => request,
                 None if stale && outgoing.can_repeat() => outgoing.request(),
-                _ => return Err(self.refusal(&failure.error)),
+                _ => return Err(self.refusal(failure.error)),
             };
             self.counters.upstream_retries.inc();
             lease = self.pool.lease_new().await?;
         }
     }
 
-    fn refusal(&self, error: &hyper::Error) -> Refusal {
+    fn refusal(&self, error: hyper::Error) -> Refusal {
         let address = self.pool.address().to_string();
         if error.is_parse() {
             Refusal::NotHttp(address, error.to_string())
         } else if error.is_user() {
-            Refusal::RequestBody
+            Refusal::of_request_body(&error)
         } else {
             Refusal::Closed(address)
         }
@@ -291,6 +293,12 @@ fn check_target(parts: &request::Parts) -> Result<(), Refusal> {
         return Err(Refusal::Host);
     }
     Ok(())
+}
+
+/// An authority without a user name, which `Host` can't hold (RFC 9110 section 7.2).
+fn host_and_port(authority: &Authority) -> &str {
+    let whole = authority.as_str();
+    whole.rsplit_once('@').map_or(whole, |(_, host)| host)
 }
 
 /// The target in origin form, its bytes untouched.

@@ -373,3 +373,81 @@ fn an_answer_that_comes_before_the_requests_end_is_relayed() {
 fn stream_head_only() -> Vec<u8> {
     stream(std::iter::empty())
 }
+
+#[test]
+fn an_answer_that_breaks_off_in_its_head_is_not_asked_for_again() {
+    for beginning in [
+        "HTTP/1.1 200 OK\r\nx-half",
+        "HTTP/1.1 103 Early Hints\r\n\r\n",
+    ] {
+        let origin = Origin::start(move |number, _, stream| {
+            if number == 0 {
+                stream.write_all(&json("200 OK", "{}")).unwrap();
+                Then::KeepAlive
+            } else {
+                stream.write_all(beginning.as_bytes()).unwrap();
+                Then::Close
+            }
+        });
+        let tap = Tap::before(origin.address);
+        let request = post("/v1/chat/completions", "{}", "Connection: close\r\n");
+        tap.exchange(&request);
+        tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 1.0);
+        let answer = String::from_utf8(tap.exchange(&request)).unwrap();
+        assert!(
+            answer.starts_with("HTTP/1.1 502 ")
+                && answer.contains("x-spectap-error: closed-early\r\n"),
+            "{answer}"
+        );
+        let connections: Vec<usize> = origin.requests().iter().map(|r| r.connection).collect();
+        assert_eq!(connections, [0, 0], "{beginning:?}");
+        assert_eq!(tap.metric("spectap_upstream_retries_total"), 0.0);
+    }
+}
+
+#[test]
+fn a_client_that_leaves_within_its_request_is_cancelled_and_one_that_sends_nonsense_is_refused() {
+    let origin = Origin::answering(vec![json("200 OK", "{}")]);
+    let tap = Tap::before(origin.address);
+    // Held until it is whole, and streamed through.
+    for (number, kind) in ["application/json", "text/plain"].iter().enumerate() {
+        let head =
+            format!("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: {kind}\r\n");
+        let mut client = Client::connect(tap.data);
+        client.send(format!("{head}Content-Length: 100\r\n\r\n{{\"half"));
+        drop(client);
+        let left = &tap.observations(2 * number + 1)[0];
+        assert_eq!(
+            (&left["outcome"], left["status"].is_null()),
+            (&"cancelled".into(), true),
+            "{kind}"
+        );
+        let refused = tap.exchange(format!(
+            "{head}Transfer-Encoding: chunked\r\n\r\nnonsense\r\n"
+        ));
+        assert!(
+            refused.starts_with(b"HTTP/1.1 400 "),
+            "{}",
+            String::from_utf8_lossy(&refused)
+        );
+        let refused = &tap.observations(2 * number + 2)[0];
+        assert_eq!(refused["outcome"], "error_status", "{kind}");
+    }
+    idle(&tap);
+}
+
+#[test]
+fn connections_of_all_lanes_are_counted_together() {
+    let engines = [0, 1].map(|_| Origin::answering(vec![json("200 OK", "{}")]));
+    let lane = format!("--lane=127.0.0.1:0=http://{}", engines[1].address);
+    let tap = Tap::with(engines[0].address, &[&lane]);
+    for (number, address) in tap.lanes.iter().enumerate() {
+        let request = post("/v1/chat/completions", "{}", "Connection: close\r\n");
+        crate::support::client::exchange(*address, &request);
+        tap.until_metric(
+            "spectap_upstream_connections{state=\"idle\"}",
+            number as f64 + 1.0,
+        );
+    }
+    tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 0.0);
+}
