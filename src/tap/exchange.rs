@@ -47,6 +47,8 @@ pub struct Exchange {
     tap: Arc<Shared>,
     arrival: Arrival,
     request: RequestFacts,
+    /// The request's body told what `request` holds; else only the response shows whether it streams.
+    request_is_read: bool,
     started: Instant,
     started_at: SystemTime,
     in_flight: u64,
@@ -105,6 +107,7 @@ impl Tap {
                 prompts: 1,
                 ..RequestFacts::default()
             },
+            request_is_read: false,
             started: at,
             started_at: SystemTime::now(),
             in_flight,
@@ -135,8 +138,12 @@ impl Exchange {
     /// The request's whole body. Returns what to send in its place, if anything.
     pub fn body_held(&mut self, body: &Bytes) -> Option<Bytes> {
         let planned = guarded(|| {
-            let root = members(body)?;
+            let Some(root) = members(body) else {
+                let skip = self.objection(true).unwrap_or(Skip::NotJson);
+                return self.arrival.takes_stream_options.then_some(Err(skip));
+            };
             self.request = client_request::read(&root);
+            self.request_is_read = true;
             if !self.request.stream || !self.arrival.takes_stream_options {
                 return None;
             }
@@ -252,6 +259,7 @@ impl Exchange {
         }
         self.memory = Some(memory.clone());
         let is_stream = media_type(&head.headers).as_deref() == Some("text/event-stream");
+        self.request.stream |= is_stream && !self.request_is_read;
         if is_coded(&head.headers) {
             self.fault = Some(Reason::Encoding);
         } else if is_stream {
@@ -411,7 +419,7 @@ impl Exchange {
 
     /// Whether usage on the first event can only be the engine's own idea.
     fn asked_for_no_running_usage(&self) -> bool {
-        !self.request.continuous_usage
+        self.request_is_read && !self.request.continuous_usage
     }
 
     fn observation(&self, outcome: Outcome, reply: Option<&Reply>) -> Observation {

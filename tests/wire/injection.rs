@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::client::post;
 use crate::support::fixtures::{capture, path};
-use crate::support::origin::{Origin, chunk, json};
+use crate::support::origin::{Origin, chunk, json, stream};
 use crate::support::tap::Tap;
 
 const CLOSE: &str = "Connection: close\r\n";
@@ -211,4 +211,56 @@ fn other_methods_and_paths_are_never_touched() {
         SPLICED,
         "a query is not part of the path"
     );
+}
+
+#[test]
+fn a_body_that_can_not_be_read_is_counted_and_is_the_reason_for_what_is_missing() {
+    const ANSWER: &[u8] = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let utf16: Vec<u8> = PLAIN.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    // Python's parser takes all of these, so that an engine may well stream its answer.
+    let bodies = [
+        format!("\u{feff}{PLAIN}").into_bytes(),
+        br#"{"temperature":NaN,"stream":true}"#.to_vec(),
+        utf16,
+    ];
+    for body in bodies {
+        let origin = Origin::answering(vec![stream([ANSWER])]);
+        let tap = Tap::before(origin.address);
+        let mut request = post("/v1/chat/completions", "", CLOSE)
+            .replace(
+                "Content-Length: 0",
+                &format!("Content-Length: {}", body.len()),
+            )
+            .into_bytes();
+        request.extend_from_slice(&body);
+        tap.exchange(request);
+        assert_eq!(origin.raw_bodies(), [body]);
+        assert_eq!(
+            tap.metric("spectap_injections_skipped_total{reason=\"not_json\"}"),
+            1.0
+        );
+        let seen = &tap.observations(1)[0];
+        assert_eq!(
+            (&seen["stream"], &seen["reason"]),
+            (&true.into(), &"inject_skipped".into())
+        );
+        assert!(seen["timing"]["time_to_first_token_ms"].is_number());
+    }
+}
+
+#[test]
+fn several_sequences_are_several_however_the_number_is_written() {
+    for n in ["2", "2.0", "2e0", "\"2\""] {
+        let origin = silent();
+        let tap = Tap::before(origin.address);
+        let body = format!("{{\"n\":{n},\"stream\":true}}");
+        tap.exchange(post("/v1/chat/completions", &body, CLOSE));
+        assert_eq!(origin.request(0).body(), body);
+        assert_eq!(
+            tap.metric("spectap_injections_skipped_total{reason=\"fingerprint_unknown\"}"),
+            1.0,
+            "{n}"
+        );
+        assert_eq!(tap.observations(1)[0]["n"], 2);
+    }
 }
