@@ -40,6 +40,8 @@ struct Outgoing {
     held: Option<HeldBody>,
     /// The body where it is not; gone after the first try.
     streamed: Option<RequestBody>,
+    /// There is no body, so that nothing is gone after the first try.
+    bodiless: bool,
     repeatable: bool,
     _hold: Hold,
 }
@@ -144,6 +146,7 @@ impl Hop {
         }
         parts.uri = origin_form(&parts.uri)?;
 
+        let bodiless = incoming.is_end_stream();
         let mut lot = self.held.open();
         let (held, streamed) = if wants_body {
             match hold(incoming, &mut lot)
@@ -174,6 +177,7 @@ impl Hop {
             parts,
             held,
             streamed,
+            bodiless,
             repeatable,
             _hold: lot,
         })
@@ -266,7 +270,7 @@ impl Outgoing {
     }
 
     fn can_repeat(&self) -> bool {
-        self.repeatable && self.held.is_some()
+        self.repeatable && (self.bodiless || self.held.is_some())
     }
 
     /// Puts the client's own bytes back.
