@@ -18,6 +18,8 @@ pub mod reply;
 mod request;
 mod route;
 pub mod sse;
+#[cfg(test)]
+pub(crate) mod stand_in;
 mod timing;
 
 use std::sync::Arc;

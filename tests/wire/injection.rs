@@ -1,13 +1,17 @@
 //! What the engine gets instead of the client's body, byte for byte.
 
 use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
+use std::sync::mpsc;
 
 use serde_json::Value;
 
-use crate::support::client::post;
+use crate::support::client::{Client, post};
 use crate::support::fixtures::{capture, path};
 use crate::support::origin::{Origin, chunk, json, stream};
 use crate::support::tap::Tap;
+use crate::support::{DEADLINE, until};
 
 const CLOSE: &str = "Connection: close\r\n";
 const PLAIN: &str = r#"{"model":"m","messages":[],"stream":true}"#;
@@ -155,6 +159,77 @@ fn a_body_above_the_limit_passes_untouched_and_is_counted() {
     assert_eq!(
         tap.metric("spectap_injections_skipped_total{reason=\"too_large\"}"),
         2.0
+    );
+}
+
+#[test]
+fn a_body_that_is_announced_as_too_large_is_not_waited_for() {
+    let engine = TcpListener::bind("127.0.0.1:0").unwrap();
+    let tap = Tap::before(engine.local_addr().unwrap());
+    let mut client = Client::connect(tap.data);
+    client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 17000000\r\n\r\n{\"a");
+    let (mut stream, _) = engine.accept().unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"\r\n\r\n{\"a") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        seen.extend(byte);
+    }
+}
+
+#[test]
+fn all_held_bodies_together_are_bounded_and_the_room_is_given_back() {
+    let origin = silent();
+    let tap = Tap::before(origin.address);
+    let ask = || {
+        tap.exchange(post("/v1/chat/completions", PLAIN, CLOSE));
+        origin.requests().last().unwrap().body() == PLAIN
+    };
+    let mut holders = Vec::new();
+    let nearly_all = vec![b' '; (16 << 20) - 1];
+    for _ in 0..17 {
+        let mut client = Client::connect(tap.data);
+        client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 16777216\r\n\r\n");
+        client.send(&nearly_all);
+        holders.push(client);
+    }
+    until("a request left alone", || ask().then_some(()));
+    assert!(tap.metric("spectap_injections_skipped_total{reason=\"memory\"}") >= 1.0);
+    drop(holders);
+    until("a request altered again", || (!ask()).then_some(()));
+}
+
+#[test]
+fn a_body_with_trailers_passes_with_them() {
+    let (seen, arrived) = mpsc::channel();
+    let engine = TcpListener::bind("127.0.0.1:0").unwrap();
+    let tap = Tap::before(engine.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = engine.accept().unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"0\r\nx-sum: 7\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            request.extend(byte);
+        }
+        seen.send(request).unwrap();
+    });
+    let mut client = Client::connect(tap.data);
+    client.send(format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTrailer: x-sum\r\nTransfer-Encoding: chunked\r\n\r\n{:X}\r\n{PLAIN}\r\n0\r\nx-sum: 7\r\n\r\n",
+        PLAIN.len()
+    ));
+    let request = arrived.recv_timeout(DEADLINE).unwrap();
+    let request = String::from_utf8(request).unwrap();
+    let (_, body) = request.split_once("\r\n\r\n").unwrap();
+    assert_eq!(
+        body,
+        format!("{:X}\r\n{PLAIN}\r\n0\r\nx-sum: 7\r\n\r\n", PLAIN.len())
+    );
+    assert_eq!(
+        tap.metric("spectap_injections_skipped_total{reason=\"too_large\"}"),
+        1.0
     );
 }
 
