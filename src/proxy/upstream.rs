@@ -129,6 +129,10 @@ struct Idle {
 impl Pool {
     /// A pool for `address`. Needs a running tokio runtime, for the task that closes idle connections.
     pub fn new(address: UpstreamAddress, counters: &TapCounters) -> Arc<Self> {
+        for state in ["idle", "active"] {
+            // A gauge that nobody moved is shown as well.
+            counters.upstream_connections.with_label_values(&[state]);
+        }
         let pool = Arc::new(Self {
             address,
             idle: Mutex::default(),
