@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
-use http::uri::PathAndQuery;
+use http::uri::{Authority, PathAndQuery};
 use http::{Method, Request, Response, StatusCode, Uri, Version, request, response};
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Incoming};
@@ -42,6 +42,8 @@ struct Outgoing {
     held: Option<HeldBody>,
     /// The body where it is not; gone after the first try.
     streamed: Option<RequestBody>,
+    /// There is no body, so that nothing is gone after the first try.
+    bodiless: bool,
     repeatable: bool,
     _hold: Hold,
 }
@@ -77,7 +79,9 @@ impl Hop {
                     tracing::debug!(kind = refusal.kind(), %refusal, "no answer from upstream");
                 }
                 let response = refusal.response();
-                exchange.refused(response.status());
+                if refusal != Refusal::ClientLeft {
+                    exchange.refused(response.status());
+                }
                 response.map(Either::Right)
             }
         }
@@ -138,17 +142,18 @@ impl Hop {
             }
         });
         if let Some(authority) = authority
-            && let Ok(host) = HeaderValue::from_str(authority.as_str())
+            && let Ok(host) = HeaderValue::from_str(host_and_port(&authority))
         {
             headers.insert(header::HOST, host);
         }
         parts.uri = origin_form(&parts.uri)?;
 
+        let bodiless = incoming.is_end_stream();
         let mut lot = self.held.open();
         let (held, streamed) = if wants_body {
             match hold(incoming, &mut lot)
                 .await
-                .map_err(|_| Refusal::RequestBody)?
+                .map_err(|error| Refusal::of_request_body(&error))?
             {
                 Held::Whole(original) => {
                     let sent = exchange
@@ -174,6 +179,7 @@ impl Hop {
             parts,
             held,
             streamed,
+            bodiless,
             repeatable,
             _hold: lot,
         })
@@ -194,23 +200,23 @@ impl Hop {
                 Ok(response) => return Ok((response, lease)),
                 Err(failure) => failure,
             };
-            let stale = reused && written.elapsed() <= STALE_WITHIN && !failure.error.is_parse();
+            let stale = reused && !failure.answered && written.elapsed() <= STALE_WITHIN;
             request = match failure.unsent {
                 Some(request) if reused => request,
                 None if stale && outgoing.can_repeat() => outgoing.request(),
-                _ => return Err(self.refusal(&failure.error)),
+                _ => return Err(self.refusal(failure.error)),
             };
             self.counters.upstream_retries.inc();
             lease = self.pool.lease_new().await?;
         }
     }
 
-    fn refusal(&self, error: &hyper::Error) -> Refusal {
+    fn refusal(&self, error: hyper::Error) -> Refusal {
         let address = self.pool.address().to_string();
         if error.is_parse() {
             Refusal::NotHttp(address, error.to_string())
         } else if error.is_user() {
-            Refusal::RequestBody
+            Refusal::of_request_body(&error)
         } else {
             Refusal::Closed(address)
         }
@@ -288,7 +294,7 @@ impl Outgoing {
     }
 
     fn can_repeat(&self) -> bool {
-        self.repeatable && self.held.is_some()
+        self.repeatable && (self.bodiless || self.held.is_some())
     }
 
     /// Puts the client's own bytes back.
@@ -315,6 +321,12 @@ fn check_target(parts: &request::Parts) -> Result<(), Refusal> {
         return Err(Refusal::Host);
     }
     Ok(())
+}
+
+/// An authority without a user name, which `Host` can't hold (RFC 9110 section 7.2).
+fn host_and_port(authority: &Authority) -> &str {
+    let whole = authority.as_str();
+    whole.rsplit_once('@').map_or(whole, |(_, host)| host)
 }
 
 /// The target in origin form, its bytes untouched.

@@ -8,6 +8,7 @@
 mod body;
 mod exchange;
 mod headers;
+mod heard;
 mod held_reply;
 mod listener;
 mod outlet;

@@ -180,3 +180,6 @@ impl<S: Write + Unpin> Write for MarkedSocket<S> {
         Pin::new(&mut self.inner).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests;

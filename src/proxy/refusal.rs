@@ -1,12 +1,23 @@
 //! Answers that spectap gives itself, when the server behind it can't: always told apart from relayed ones by the header
 //! `x-spectap-error`, with a JSON body in the shape that OpenAI clients understand.
 
+use std::error::Error;
+use std::io::{self, ErrorKind};
+
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 
 /// The header that only spectap's own errors carry.
 pub(super) const ERROR_HEADER: &str = "x-spectap-error";
+
+/// How a socket fails whose other side is gone.
+const LEFT: [ErrorKind; 4] = [
+    ErrorKind::UnexpectedEof,
+    ErrorKind::ConnectionReset,
+    ErrorKind::ConnectionAborted,
+    ErrorKind::BrokenPipe,
+];
 
 /// Why a request gets no answer from upstream. The kind is also a metric's label.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,8 +32,10 @@ pub(super) enum Refusal {
         "the request target can not be passed on: it must be a path, an absolute URL, or '*' with OPTIONS"
     )]
     Target,
-    #[error("the request's body ended before it was complete")]
+    #[error("the request's body can not be read")]
     RequestBody,
+    #[error("the request's body ended before it was complete")]
+    ClientLeft,
     #[error("no server answers at {0}: is it running?")]
     ConnectRefused(String),
     #[error("{0} did not accept a connection in time")]
@@ -36,6 +49,20 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
+    /// For a request's body that failed: a client that left is no client that sent nonsense, and sees no answer.
+    pub(super) fn of_request_body(error: &(dyn Error + 'static)) -> Self {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            if let Some(error) = error.downcast_ref::<io::Error>()
+                && LEFT.contains(&error.kind())
+            {
+                return Refusal::ClientLeft;
+            }
+            cause = error.source();
+        }
+        Refusal::RequestBody
+    }
+
     /// The closed list of kinds: value of the header and of the label `kind`.
     pub(super) fn kind(&self) -> &'static str {
         match self {
@@ -44,6 +71,7 @@ impl Refusal {
             Refusal::TransferCoding => "transfer-coding",
             Refusal::Target => "bad-target",
             Refusal::RequestBody => "request-body",
+            Refusal::ClientLeft => "client-left",
             Refusal::ConnectRefused(_) => "connect-refused",
             Refusal::ConnectTimeout(_) => "connect-timeout",
             Refusal::ConnectFailed(..) => "connect-failed",
@@ -59,7 +87,9 @@ impl Refusal {
 
     fn status(&self) -> StatusCode {
         match self {
-            Refusal::Host | Refusal::Target | Refusal::RequestBody => StatusCode::BAD_REQUEST,
+            Refusal::Host | Refusal::Target | Refusal::RequestBody | Refusal::ClientLeft => {
+                StatusCode::BAD_REQUEST
+            }
             Refusal::Connect => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::TransferCoding => StatusCode::NOT_IMPLEMENTED,
             Refusal::ConnectTimeout(_) => StatusCode::GATEWAY_TIMEOUT,

@@ -16,6 +16,7 @@ use prometheus::{IntGauge, IntGaugeVec};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
+use super::heard::{Heard, HeardSocket};
 use super::listener::{LARGEST_HEAD, MOST_HEADERS, prepare_socket};
 use super::refusal::Refusal;
 use super::request_body::RequestBody;
@@ -112,15 +113,26 @@ pub struct Pool {
     connections: IntGaugeVec,
 }
 
-struct Idle {
+/// An open connection with what belongs to it.
+struct Connection {
     sender: SendRequest<RequestBody>,
     memory: ConnectionMemory,
+    heard: Heard,
+}
+
+struct Idle {
+    connection: Connection,
     since: Instant,
+    _counted: Counted,
 }
 
 impl Pool {
     /// A pool for `address`. Needs a running tokio runtime, for the task that closes idle connections.
     pub fn new(address: UpstreamAddress, counters: &TapCounters) -> Arc<Self> {
+        for state in ["idle", "active"] {
+            // A gauge that nobody moved is shown as well.
+            counters.upstream_connections.with_label_values(&[state]);
+        }
         let pool = Arc::new(Self {
             address,
             idle: Mutex::default(),
@@ -140,22 +152,10 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn show_idle(&self, idle: &[Idle]) {
-        self.connections
-            .with_label_values(&["idle"])
-            .set(idle.len() as i64);
-    }
-
     /// A connection for one request: the most recently used that is still good, else a new one.
     pub(super) async fn lease(self: &Arc<Self>) -> Result<Lease, Refusal> {
         match self.take_idle() {
-            Some(idle) => Ok(Lease::new(
-                self,
-                idle.sender,
-                idle.memory,
-                true,
-                Duration::ZERO,
-            )),
+            Some(idle) => Ok(Lease::new(self, idle.connection, true, Duration::ZERO)),
             None => self.lease_new().await,
         }
     }
@@ -178,57 +178,55 @@ impl Pool {
             Err(_) => return Err(Refusal::ConnectTimeout(self.address.to_string())),
         };
         prepare_socket(&stream);
+        let heard = Heard::default();
+        let socket = TokioIo::new(HeardSocket::new(stream, heard.clone()));
         let (sender, connection) = http1::Builder::new()
             .preserve_header_case(true)
             .max_headers(MOST_HEADERS)
             .max_buf_size(LARGEST_HEAD)
-            .handshake(TokioIo::new(stream))
+            .handshake(socket)
             .await
             .map_err(|error| Refusal::ConnectFailed(self.address.to_string(), error.to_string()))?;
         tokio::spawn(async move {
             // Its end shows at the request that uses it, or as a closed idle connection.
             let _ = connection.await;
         });
-        Ok(Lease::new(
-            self,
+        let connection = Connection {
             sender,
-            ConnectionMemory::default(),
-            false,
-            begun.elapsed(),
-        ))
+            memory: ConnectionMemory::default(),
+            heard,
+        };
+        Ok(Lease::new(self, connection, false, begun.elapsed()))
     }
 
     fn take_idle(&self) -> Option<Idle> {
         let mut idle = self.idle();
-        let found = loop {
+        loop {
             match idle.pop() {
-                Some(one) if one.since.elapsed() < IDLE_LIMIT && one.sender.is_ready() => {
+                Some(one)
+                    if one.since.elapsed() < IDLE_LIMIT && one.connection.sender.is_ready() =>
+                {
                     break Some(one);
                 }
                 Some(_) => {}
                 None => break None,
             }
-        };
-        self.show_idle(&idle);
-        found
+        }
     }
 
-    fn park(&self, sender: SendRequest<RequestBody>, memory: ConnectionMemory) {
-        let mut idle = self.idle();
-        idle.push(Idle {
-            sender,
-            memory,
+    fn park(&self, connection: Connection) {
+        self.idle().push(Idle {
+            connection,
             since: Instant::now(),
+            _counted: Counted::begin(&self.connections, "idle"),
         });
-        self.show_idle(&idle);
         self.parked.notify_one();
     }
 
     /// Closes what has been idle too long; returns when the next one will be.
     fn close_expired(&self) -> Option<Instant> {
         let mut idle = self.idle();
-        idle.retain(|one| one.since.elapsed() < IDLE_LIMIT && !one.sender.is_closed());
-        self.show_idle(&idle);
+        idle.retain(|one| one.since.elapsed() < IDLE_LIMIT && !one.connection.sender.is_closed());
         idle.iter().map(|one| one.since + IDLE_LIMIT).min()
     }
 }
@@ -255,37 +253,30 @@ async fn close_idle(pool: Weak<Pool>, parked: Arc<Notify>) {
 /// One connection in the hands of one request. Dropped before it is given back, it closes.
 pub(super) struct Lease {
     pool: Arc<Pool>,
-    sender: SendRequest<RequestBody>,
-    memory: ConnectionMemory,
+    connection: Connection,
     reused: bool,
     connect_time: Duration,
-    _active: Active,
+    _counted: Counted,
 }
 
 /// Why a request got no response head.
 pub(super) struct SendFailure {
     /// The request, if no byte of it was sent.
     pub(super) unsent: Option<Request<RequestBody>>,
+    /// Whether the server had begun to answer: then it has taken the request up.
+    pub(super) answered: bool,
     /// What hyper said.
     pub(super) error: hyper::Error,
 }
 
 impl Lease {
-    fn new(
-        pool: &Arc<Pool>,
-        sender: SendRequest<RequestBody>,
-        memory: ConnectionMemory,
-        reused: bool,
-        connect_time: Duration,
-    ) -> Self {
-        let active = Active::begin(&pool.connections);
+    fn new(pool: &Arc<Pool>, connection: Connection, reused: bool, connect_time: Duration) -> Self {
         Self {
             pool: Arc::clone(pool),
-            sender,
-            memory,
+            connection,
             reused,
             connect_time,
-            _active: active,
+            _counted: Counted::begin(&pool.connections, "active"),
         }
     }
 
@@ -301,7 +292,7 @@ impl Lease {
 
     /// What the tap remembers of this connection.
     pub(super) fn memory(&self) -> &ConnectionMemory {
-        &self.memory
+        &self.connection.memory
     }
 
     /// Sends a request and waits for the response's head. Dropping the future closes the connection.
@@ -309,42 +300,45 @@ impl Lease {
         &mut self,
         request: Request<RequestBody>,
     ) -> Result<Response<Incoming>, SendFailure> {
-        self.sender
+        let Connection { sender, heard, .. } = &mut self.connection;
+        heard.forget();
+        sender
             .try_send_request(request)
             .await
             .map_err(|mut failure| SendFailure {
                 unsent: failure.take_message(),
+                answered: heard.anything(),
                 error: failure.into_error(),
             })
     }
 
     /// The response was read to its end: the connection may serve another request.
     pub(super) fn give_back(mut self) {
-        if self.sender.is_ready() {
-            self.pool.park(self.sender, self.memory);
-        } else if !self.sender.is_closed() {
+        if self.connection.sender.is_ready() {
+            self.pool.park(self.connection);
+        } else if !self.connection.sender.is_closed() {
             // The connection's task has still to see the end; a request whose body is not yet sent may take longer.
             tokio::spawn(async move {
-                if self.sender.ready().await.is_ok() {
-                    self.pool.park(self.sender, self.memory);
+                if self.connection.sender.ready().await.is_ok() {
+                    self.pool.park(self.connection);
                 }
             });
         }
     }
 }
 
-/// Counts a connection as active for as long as it lives.
-struct Active(IntGauge);
+/// Counts a connection in its state for as long as it lives. All lanes share the gauges, so that none may set them.
+struct Counted(IntGauge);
 
-impl Active {
-    fn begin(connections: &IntGaugeVec) -> Self {
-        let gauge = connections.with_label_values(&["active"]);
+impl Counted {
+    fn begin(connections: &IntGaugeVec, state: &str) -> Self {
+        let gauge = connections.with_label_values(&[state]);
         gauge.inc();
         Self(gauge)
     }
 }
 
-impl Drop for Active {
+impl Drop for Counted {
     fn drop(&mut self) {
         self.0.dec();
     }

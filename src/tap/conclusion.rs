@@ -73,7 +73,7 @@ impl Exchange {
 
     /// Whether usage on the first event can only be the engine's own idea.
     fn asked_for_no_running_usage(&self) -> bool {
-        !self.request.continuous_usage
+        self.request_is_read && !self.request.continuous_usage
     }
 
     fn observation(&self, outcome: Outcome, reply: Option<&Reply>) -> Observation {

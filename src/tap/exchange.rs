@@ -13,7 +13,7 @@ use super::decoding::Decoder;
 use super::details;
 use super::filter::{Filter, Incident, Restore};
 use super::identity::{self, LARGEST_MODEL_LIST};
-use super::injection::{Added, decide};
+use super::injection::{Added, decide, decide_unread};
 use super::learned::{ConnectionMemory, Fingerprint};
 use super::members::members;
 use super::reply::{Reply, ReplyObserver};
@@ -50,6 +50,8 @@ pub struct Exchange {
     pub(super) tap: Arc<Shared>,
     pub(super) arrival: Arrival,
     pub(super) request: RequestFacts,
+    /// The request's body told what `request` holds; else only the response shows whether it streams.
+    pub(super) request_is_read: bool,
     pub(super) started: Instant,
     pub(super) started_at: SystemTime,
     pub(super) in_flight: u64,
@@ -120,6 +122,7 @@ impl Tap {
                 prompts: 1,
                 ..RequestFacts::default()
             },
+            request_is_read: false,
             started: at,
             started_at: SystemTime::now(),
             in_flight,
@@ -152,15 +155,17 @@ impl Exchange {
     /// The request's whole body. Returns what to send in its place, if anything.
     pub fn body_held(&mut self, body: &Bytes) -> Option<Bytes> {
         let decision = guarded(|| {
-            let root = members(body)?;
+            let Some(root) = members(body) else {
+                return decide_unread(&self.tap, &self.arrival);
+            };
             self.request = client_request::read(&root);
-            Some(decide(&self.tap, &self.arrival, &self.request, body, &root))
+            self.request_is_read = true;
+            decide(&self.tap, &self.arrival, &self.request, body, &root)
         });
         let Some(decision) = decision else {
             self.fault = Some(Reason::ObserverFailed);
             return None;
         };
-        let decision = decision?;
         if let Some(skip) = decision.skip {
             self.skip(skip);
         }
@@ -238,6 +243,7 @@ impl Exchange {
         }
         self.memory = Some(memory.clone());
         let is_stream = media_type(&head.headers).as_deref() == Some("text/event-stream");
+        self.request.stream |= is_stream && !self.request_is_read;
         let coding = coding(&head.headers);
         self.is_plain = coding.is_none();
         let decoder = coding.as_deref().map(Decoder::new);

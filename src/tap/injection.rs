@@ -101,6 +101,15 @@ pub(super) fn decide(
     Decision { altered, skip }
 }
 
+/// Decides on a request whose body is no JSON object: it goes as it is.
+pub(super) fn decide_unread(tap: &Shared, arrival: &Arrival) -> Decision {
+    let skip = objection(tap, arrival).or(Some(Skip::NotJson));
+    Decision {
+        altered: None,
+        skip: skip.filter(|_| arrival.takes_stream_options),
+    }
+}
+
 /// Whether SGLang's own option is wanted on this request.
 fn asks_sglang(tap: &Shared, arrival: &Arrival, request: &RequestFacts) -> bool {
     let route = matches!(arrival.route, Route::ChatCompletions | Route::Completions);

@@ -26,6 +26,8 @@ mod request;
 mod route;
 mod skip;
 pub mod sse;
+#[cfg(test)]
+pub(crate) mod stand_in;
 mod timing;
 
 use std::sync::Arc;

@@ -76,7 +76,7 @@ pub(super) fn read(root: &[Member<'_>]) -> RequestFacts {
 fn read_sampling(member: &Member<'_>, facts: &mut RequestFacts) {
     let value = member.value;
     match &*member.name {
-        "n" => facts.n = value.parse().unwrap_or(1).max(1),
+        "n" => facts.n = sequences(value),
         "stop" => facts.has_stop = !matches!(value, "null" | "\"\"") && !is_empty_list(value),
         "use_beam_search" => facts.beam_search = value == "true",
         "temperature" => facts.facets.temperature = temperature_band(value),
@@ -94,6 +94,14 @@ fn read_sampling(member: &Member<'_>, facts: &mut RequestFacts) {
         }
         _ => {}
     }
+}
+
+/// The engines read numbers leniently: `2.0` and `"2"` ask for two sequences as well.
+fn sequences(value: &str) -> u32 {
+    let bare = value.trim_matches('"').trim();
+    let number = bare.parse::<f64>().ok().filter(|n| n.fract() == 0.0);
+    // The conversion stops at the limits of the type.
+    number.map_or(1, |number| (number as u32).max(1))
 }
 
 fn read_stream_options(value: &str, facts: &mut RequestFacts) {
@@ -157,6 +165,18 @@ mod tests {
         assert_eq!(facts(r#"{"prompt":[1,2,3]}"#).prompts, 1);
         assert_eq!(facts(r#"{"prompt":"[\"a\",\"b\"]"}"#).prompts, 1);
         assert_eq!(facts(r#"{"sampling_params":{"n":3,"stop":["x"]}}"#).n, 3);
+        for text in [
+            r#"{"n":2.0}"#,
+            r#"{"n":2e0}"#,
+            r#"{"n":"2"}"#,
+            r#"{"n":" 2 "}"#,
+        ] {
+            assert_eq!(facts(text).n, 2, "{text}");
+        }
+        for text in [r#"{"n":1.5}"#, r#"{"n":"x"}"#, r#"{"n":-3}"#, r#"{"n":{}}"#] {
+            assert_eq!(facts(text).n, 1, "{text}");
+        }
+        assert_eq!(facts(r#"{"n":99999999999}"#).n, u32::MAX);
         assert_eq!(facts(r#"{"n":null}"#).n, 1);
         assert_eq!(facts(r#"{"n":0}"#).n, 1);
     }

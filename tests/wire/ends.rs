@@ -207,25 +207,109 @@ fn a_kept_connection_that_turns_out_closed_is_replaced_without_the_client_notici
     assert_eq!(tap.observations(2)[0]["outcome"], "complete");
 }
 
-#[test]
-fn a_request_that_may_have_had_an_effect_is_not_sent_twice() {
-    let origin = Origin::start(|number, _, stream| {
-        if number == 0 {
+/// An engine whose first connection serves one request, takes a second one and dies without a word.
+fn dies_at_the_second() -> Origin {
+    Origin::start(|_, request, stream| {
+        if request.connection == 0 && request.head.contains("second") {
+            Then::Close
+        } else {
             stream.write_all(&json("200 OK", "{}")).unwrap();
             Then::KeepAlive
-        } else {
-            Then::Close
         }
+    })
+}
+
+/// Sends a first request, then one with the header `X: second`.
+fn first_and_second(tap: &Tap, request: &str) -> String {
+    tap.exchange(request);
+    tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 1.0);
+    let second = request.replacen("Connection", "X: second\r\nConnection", 1);
+    String::from_utf8(tap.exchange(second)).unwrap()
+}
+
+#[test]
+fn a_request_that_may_have_had_an_effect_is_not_sent_twice() {
+    // Not idempotent, with a body and without.
+    for request in [
+        post("/v1/some/action", "{}", "Connection: close\r\n"),
+        post("/v1/some/action", "", "Connection: close\r\n"),
+    ] {
+        let origin = dies_at_the_second();
+        let tap = Tap::before(origin.address);
+        let answer = first_and_second(&tap, &request);
+        assert!(
+            answer.starts_with("HTTP/1.1 502 ")
+                && answer.contains("x-spectap-error: closed-early\r\n"),
+            "{answer}"
+        );
+        assert_eq!(origin.requests().len(), 2);
+    }
+}
+
+#[test]
+fn an_idempotent_request_is_sent_again_if_nothing_of_it_is_gone() {
+    let origin = dies_at_the_second();
+    let tap = Tap::before(origin.address);
+    let get = "GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let answer = first_and_second(&tap, get);
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert_eq!(origin.requests().len(), 3);
+
+    // A body that was streamed is gone: without it the request would say something else.
+    let origin = dies_at_the_second();
+    let tap = Tap::before(origin.address);
+    let put = "PUT /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc";
+    let answer = first_and_second(&tap, put);
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    assert_eq!(origin.requests().len(), 2);
+}
+
+#[test]
+fn a_connection_that_dies_late_did_not_die_of_being_kept() {
+    let origin = Origin::start(|_, request, stream| {
+        if request.body().contains("second") {
+            // More than the second within which a stale connection shows.
+            std::thread::sleep(Duration::from_millis(1100));
+            return Then::Close;
+        }
+        stream.write_all(&json("200 OK", "{}")).unwrap();
+        Then::KeepAlive
     });
     let tap = Tap::before(origin.address);
-    let request = post("/v1/some/action", "{}", "Connection: close\r\n");
-    tap.exchange(&request);
-    let answer = String::from_utf8(tap.exchange(&request)).unwrap();
-    assert!(
-        answer.starts_with("HTTP/1.1 502 ") && answer.contains("x-spectap-error: closed-early\r\n"),
-        "{answer}"
-    );
-    assert_eq!(origin.requests().len(), 2);
+    let close = "Connection: close\r\n";
+    tap.exchange(post("/v1/chat/completions", "{}", close));
+    tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 1.0);
+    let answer = tap.exchange(post("/v1/chat/completions", "{\"second\":1}", close));
+    assert!(answer.starts_with(b"HTTP/1.1 502 "));
+    let connections: Vec<usize> = origin.requests().iter().map(|r| r.connection).collect();
+    assert_eq!(connections, [0, 0]);
+}
+
+#[test]
+fn a_second_try_goes_over_a_new_connection_even_if_others_are_kept() {
+    let all_here = std::sync::Arc::new(std::sync::Barrier::new(3));
+    let origin = Origin::start(move |_, request, stream| {
+        if request.body().contains("second") && request.connection < 3 {
+            return Then::Close;
+        }
+        if request.connection < 3 {
+            all_here.wait();
+        }
+        stream.write_all(&json("200 OK", "{}")).unwrap();
+        Then::KeepAlive
+    });
+    let tap = Tap::before(origin.address);
+    let close = "Connection: close\r\n";
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| tap.exchange(post("/v1/chat/completions", "{}", close)));
+        }
+    });
+    tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 3.0);
+    let answer = tap.exchange(post("/v1/chat/completions", "{\"second\":1}", close));
+    assert!(answer.starts_with(b"HTTP/1.1 200 OK"));
+    assert_eq!(origin.requests().len(), 5);
+    assert_eq!(tap.metric("spectap_upstream_retries_total"), 1.0);
 }
 
 #[test]
@@ -372,4 +456,82 @@ fn an_answer_that_comes_before_the_requests_end_is_relayed() {
 
 fn stream_head_only() -> Vec<u8> {
     stream(std::iter::empty())
+}
+
+#[test]
+fn an_answer_that_breaks_off_in_its_head_is_not_asked_for_again() {
+    for beginning in [
+        "HTTP/1.1 200 OK\r\nx-half",
+        "HTTP/1.1 103 Early Hints\r\n\r\n",
+    ] {
+        let origin = Origin::start(move |number, _, stream| {
+            if number == 0 {
+                stream.write_all(&json("200 OK", "{}")).unwrap();
+                Then::KeepAlive
+            } else {
+                stream.write_all(beginning.as_bytes()).unwrap();
+                Then::Close
+            }
+        });
+        let tap = Tap::before(origin.address);
+        let request = post("/v1/chat/completions", "{}", "Connection: close\r\n");
+        tap.exchange(&request);
+        tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 1.0);
+        let answer = String::from_utf8(tap.exchange(&request)).unwrap();
+        assert!(
+            answer.starts_with("HTTP/1.1 502 ")
+                && answer.contains("x-spectap-error: closed-early\r\n"),
+            "{answer}"
+        );
+        let connections: Vec<usize> = origin.requests().iter().map(|r| r.connection).collect();
+        assert_eq!(connections, [0, 0], "{beginning:?}");
+        assert_eq!(tap.metric("spectap_upstream_retries_total"), 0.0);
+    }
+}
+
+#[test]
+fn a_client_that_leaves_within_its_request_is_cancelled_and_one_that_sends_nonsense_is_refused() {
+    let origin = Origin::answering(vec![json("200 OK", "{}")]);
+    let tap = Tap::before(origin.address);
+    // Held until it is whole, and streamed through.
+    for (number, kind) in ["application/json", "text/plain"].iter().enumerate() {
+        let head =
+            format!("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: {kind}\r\n");
+        let mut client = Client::connect(tap.data);
+        client.send(format!("{head}Content-Length: 100\r\n\r\n{{\"half"));
+        drop(client);
+        let left = &tap.observations(2 * number + 1)[0];
+        assert_eq!(
+            (&left["outcome"], left["status"].is_null()),
+            (&"cancelled".into(), true),
+            "{kind}"
+        );
+        let refused = tap.exchange(format!(
+            "{head}Transfer-Encoding: chunked\r\n\r\nnonsense\r\n"
+        ));
+        assert!(
+            refused.starts_with(b"HTTP/1.1 400 "),
+            "{}",
+            String::from_utf8_lossy(&refused)
+        );
+        let refused = &tap.observations(2 * number + 2)[0];
+        assert_eq!(refused["outcome"], "error_status", "{kind}");
+    }
+    idle(&tap);
+}
+
+#[test]
+fn connections_of_all_lanes_are_counted_together() {
+    let engines = [0, 1].map(|_| Origin::answering(vec![json("200 OK", "{}")]));
+    let lane = format!("--lane=127.0.0.1:0=http://{}", engines[1].address);
+    let tap = Tap::with(engines[0].address, &[&lane]);
+    for (number, address) in tap.lanes.iter().enumerate() {
+        let request = post("/v1/chat/completions", "{}", "Connection: close\r\n");
+        crate::support::client::exchange(*address, &request);
+        tap.until_metric(
+            "spectap_upstream_connections{state=\"idle\"}",
+            number as f64 + 1.0,
+        );
+    }
+    tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 0.0);
 }

@@ -245,3 +245,36 @@ fn a_large_body_passes_in_both_directions() {
     assert!(answer.ends_with(big.as_bytes()));
     assert_eq!(origin.request(0).raw_body, big.as_bytes());
 }
+
+#[test]
+fn trailers_come_behind_every_byte_of_a_stripped_stream_and_end_it() {
+    const FINISH: &str = "data: {\"id\":\"a\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    let engine = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTrailer: x-sum\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{FINISH}\r\n0\r\nx-sum: 7\r\n\r\n",
+        FINISH.len()
+    );
+    // With the trailers and without, stripped and not.
+    for te in ["TE: trailers\r\nConnection: te\r\n", ""] {
+        for body in [
+            r#"{"stream":true}"#,
+            r#"{"stream":true,"stream_options":{"include_usage":true}}"#,
+        ] {
+            let origin = Origin::answering(vec![engine.clone().into_bytes()]);
+            let tap = Tap::before(origin.address);
+            for number in 0..2 {
+                let mut client = Client::connect(tap.data);
+                client.send(post("/v1/chat/completions", body, te));
+                client.read_until(FINISH.as_bytes());
+                let end: &[u8] = if te.is_empty() {
+                    b"\r\n0\r\n\r\n"
+                } else {
+                    b"\r\n0\r\nx-sum: 7\r\n\r\n"
+                };
+                assert_eq!(client.read_until(b"\r\n\r\n"), end);
+                assert_eq!(tap.observations(number + 1)[0]["outcome"], "complete");
+                tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 1.0);
+            }
+            assert_eq!(origin.request(1).connection, 0, "not kept: {te:?} {body}");
+        }
+    }
+}

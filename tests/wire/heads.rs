@@ -100,6 +100,14 @@ fn an_absolute_target_is_forwarded_in_origin_form_and_its_authority_wins() {
 }
 
 #[test]
+fn a_password_in_an_absolute_target_never_becomes_a_host() {
+    let seen = head_at_engine(
+        "GET http://user:secret@other:1/p HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    );
+    assert_eq!(seen, "GET /p HTTP/1.1\r\nHost: other:1\r\n\r\n");
+}
+
+#[test]
 fn two_thousand_fields_pass() {
     let fields: String = (0..2000)
         .map(|number| format!("X-{number}: v\r\n"))

@@ -1,13 +1,17 @@
 //! What the engine gets instead of the client's body, byte for byte.
 
 use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
+use std::sync::mpsc;
 
 use serde_json::Value;
 
-use crate::support::client::post;
+use crate::support::client::{Client, post};
 use crate::support::fixtures::{capture, path};
-use crate::support::origin::{Origin, chunk, json};
+use crate::support::origin::{Origin, chunk, json, stream};
 use crate::support::tap::Tap;
+use crate::support::{DEADLINE, until};
 
 const CLOSE: &str = "Connection: close\r\n";
 const PLAIN: &str = r#"{"model":"m","messages":[],"stream":true}"#;
@@ -160,6 +164,77 @@ fn a_body_above_the_limit_passes_untouched_and_is_counted() {
 }
 
 #[test]
+fn a_body_that_is_announced_as_too_large_is_not_waited_for() {
+    let engine = TcpListener::bind("127.0.0.1:0").unwrap();
+    let tap = Tap::before(engine.local_addr().unwrap());
+    let mut client = Client::connect(tap.data);
+    client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 17000000\r\n\r\n{\"a");
+    let (mut stream, _) = engine.accept().unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"\r\n\r\n{\"a") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        seen.extend(byte);
+    }
+}
+
+#[test]
+fn all_held_bodies_together_are_bounded_and_the_room_is_given_back() {
+    let origin = silent();
+    let tap = Tap::before(origin.address);
+    let ask = || {
+        tap.exchange(post("/v1/chat/completions", PLAIN, CLOSE));
+        origin.requests().last().unwrap().body() == PLAIN
+    };
+    let mut holders = Vec::new();
+    let nearly_all = vec![b' '; (16 << 20) - 1];
+    for _ in 0..17 {
+        let mut client = Client::connect(tap.data);
+        client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 16777216\r\n\r\n");
+        client.send(&nearly_all);
+        holders.push(client);
+    }
+    until("a request left alone", || ask().then_some(()));
+    assert!(tap.metric("spectap_injections_skipped_total{reason=\"memory\"}") >= 1.0);
+    drop(holders);
+    until("a request altered again", || (!ask()).then_some(()));
+}
+
+#[test]
+fn a_body_with_trailers_passes_with_them() {
+    let (seen, arrived) = mpsc::channel();
+    let engine = TcpListener::bind("127.0.0.1:0").unwrap();
+    let tap = Tap::before(engine.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = engine.accept().unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"0\r\nx-sum: 7\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            request.extend(byte);
+        }
+        seen.send(request).unwrap();
+    });
+    let mut client = Client::connect(tap.data);
+    client.send(format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTrailer: x-sum\r\nTransfer-Encoding: chunked\r\n\r\n{:X}\r\n{PLAIN}\r\n0\r\nx-sum: 7\r\n\r\n",
+        PLAIN.len()
+    ));
+    let request = arrived.recv_timeout(DEADLINE).unwrap();
+    let request = String::from_utf8(request).unwrap();
+    let (_, body) = request.split_once("\r\n\r\n").unwrap();
+    assert_eq!(
+        body,
+        format!("{:X}\r\n{PLAIN}\r\n0\r\nx-sum: 7\r\n\r\n", PLAIN.len())
+    );
+    assert_eq!(
+        tap.metric("spectap_injections_skipped_total{reason=\"too_large\"}"),
+        1.0
+    );
+}
+
+#[test]
 fn off_changes_no_byte_and_the_switch_works_while_running() {
     let origin = silent();
     let tap = Tap::with(origin.address, &["--inject=off"]);
@@ -212,4 +287,56 @@ fn other_methods_and_paths_are_never_touched() {
         SPLICED,
         "a query is not part of the path"
     );
+}
+
+#[test]
+fn a_body_that_can_not_be_read_is_counted_and_is_the_reason_for_what_is_missing() {
+    const ANSWER: &[u8] = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let utf16: Vec<u8> = PLAIN.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    // Python's parser takes all of these, so that an engine may well stream its answer.
+    let bodies = [
+        format!("\u{feff}{PLAIN}").into_bytes(),
+        br#"{"temperature":NaN,"stream":true}"#.to_vec(),
+        utf16,
+    ];
+    for body in bodies {
+        let origin = Origin::answering(vec![stream([ANSWER])]);
+        let tap = Tap::before(origin.address);
+        let mut request = post("/v1/chat/completions", "", CLOSE)
+            .replace(
+                "Content-Length: 0",
+                &format!("Content-Length: {}", body.len()),
+            )
+            .into_bytes();
+        request.extend_from_slice(&body);
+        tap.exchange(request);
+        assert_eq!(origin.raw_bodies(), [body]);
+        assert_eq!(
+            tap.metric("spectap_injections_skipped_total{reason=\"not_json\"}"),
+            1.0
+        );
+        let seen = &tap.observations(1)[0];
+        assert_eq!(
+            (&seen["stream"], &seen["reason"]),
+            (&true.into(), &"inject_skipped".into())
+        );
+        assert!(seen["timing"]["time_to_first_token_ms"].is_number());
+    }
+}
+
+#[test]
+fn several_sequences_are_several_however_the_number_is_written() {
+    for n in ["2", "2.0", "2e0", "\"2\""] {
+        let origin = silent();
+        let tap = Tap::before(origin.address);
+        let body = format!("{{\"n\":{n},\"stream\":true}}");
+        tap.exchange(post("/v1/chat/completions", &body, CLOSE));
+        assert_eq!(origin.request(0).body(), body);
+        assert_eq!(
+            tap.metric("spectap_injections_skipped_total{reason=\"fingerprint_unknown\"}"),
+            1.0,
+            "{n}"
+        );
+        assert_eq!(tap.observations(1)[0]["n"], 2);
+    }
 }

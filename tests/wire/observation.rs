@@ -250,6 +250,36 @@ fn ids_and_tags_of_the_request_are_kept_and_no_content_ever_is() {
 }
 
 #[test]
+fn requests_in_flight_are_those_at_the_same_time() {
+    // The second request arrives while the first one waits for its answer, the third one alone.
+    let second_is_here = std::sync::Arc::new(std::sync::Barrier::new(2));
+    let origin = Origin::start(move |number, _, stream| {
+        if number < 2 {
+            second_is_here.wait();
+        }
+        stream.write_all(&json_answer("200 OK", "{}")).unwrap();
+        Then::KeepAlive
+    });
+    let tap = Tap::before(origin.address);
+    let request = post("/v1/chat/completions", "{}", CLOSE);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| tap.exchange(&request));
+        }
+    });
+    tap.observations(2);
+    tap.exchange(&request);
+    let seen = tap.observations(3);
+    let mut in_flight: Vec<u64> = seen
+        .iter()
+        .map(|seen| seen["in_flight"].as_u64().unwrap())
+        .collect();
+    assert_eq!(in_flight.remove(0), 1, "the third one");
+    in_flight.sort_unstable();
+    assert_eq!(in_flight, [1, 2]);
+}
+
+#[test]
 fn other_routes_pass_unobserved_and_are_only_counted() {
     let origin = Origin::answering(vec![json_answer("200 OK", "{}")]);
     let tap = Tap::before(origin.address);

@@ -101,6 +101,12 @@ impl Origin {
         self.requests.lock().unwrap().clone()
     }
 
+    /// The bodies of all requests, as on the wire.
+    pub(crate) fn raw_bodies(&self) -> Vec<Vec<u8>> {
+        let requests = self.requests();
+        requests.into_iter().map(|r| r.raw_body).collect()
+    }
+
     /// The request of this number, once it is there.
     pub(crate) fn request(&self, number: usize) -> RawRequest {
         until("a request at the engine", || {

@@ -17,6 +17,8 @@ pub(crate) struct Tap {
     runtime: Runtime,
     instance: Option<Instance>,
     pub(crate) data: SocketAddr,
+    /// All data addresses, that one first.
+    pub(crate) lanes: Vec<SocketAddr>,
     pub(crate) admin: SocketAddr,
 }
 
@@ -48,11 +50,13 @@ impl Tap {
         let instance = runtime
             .block_on(Instance::start(Config::check(&args).unwrap()))
             .unwrap();
-        let (data, admin) = (instance.addresses()[0], instance.admin_address());
+        let lanes = instance.addresses().to_vec();
+        let (data, admin) = (lanes[0], instance.admin_address());
         Self {
             runtime,
             instance: Some(instance),
             data,
+            lanes,
             admin,
         }
     }
