@@ -16,9 +16,7 @@ use serde_json::{Value, json};
 use simulate_support::engines::{chat, completions, json_of, model, series, until};
 use simulate_support::wire::{body_of, events, exchange, get, post};
 use spectap::simulate::traffic::{self, Tally, Traffic};
-use spectap::simulate::{
-    Counts, Engine, EngineKind, Level, Log, Outcome, Settings,
-};
+use spectap::simulate::{Counts, Engine, EngineKind, Level, Log, Outcome, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
