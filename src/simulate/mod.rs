@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! socket ──► http (request) ──► vllm | tensorrt_llm | sglang | llama_cpp ──► play ──► generation ◄── acceptance
-//! socket ◄── response (bytes) ◄──────────────────┘                            └─► counters (own metrics page), log (own truth)
+//! socket ◄── response (bytes) ◄──────────────────┘                            ├─► counters (own metrics page)
+//!                                                                             └─► log (own truth)
 //! ```
 //!
 //! It is an independent double: it shares no code with the modules that observe, so that a fault of theirs can't hide
