@@ -1,0 +1,67 @@
+"""Request by request: AIPerf's trace and spectap's observations, joined by the request id that AIPerf sent."""
+
+OURS_ALONE = ("provenance", "choice_index", "recomputed")
+
+# What spectap's times are called, and AIPerf's.
+TIMES = [
+    ("time to first token", "time_to_first_token_ms", "time_to_first_token"),
+    ("inter-token latency", "inter_token_latency_ms", "inter_token_latency"),
+    ("inter-chunk latency", "inter_chunk_latency_ms", "inter_chunk_latency"),
+    ("request latency", "request_latency_ms", "request_latency"),
+]
+
+
+def records(checks, trace, observations, usage_withheld):
+    """Equal records, equal lengths; a request that failed for AIPerf is none that completed for spectap."""
+    for line in trace:
+        request = line["metadata"]["x_request_id"]
+        seen = observations.get(request)
+        if seen is None:
+            checks.same(f"{request} at spectap", None, "an observation")
+            continue
+        failed = line.get("error") is not None
+        checks.same(f"{request} outcome", seen["outcome"] == "complete", not failed)
+        if failed:
+            continue
+        ours = [
+            {name: value for name, value in record.items() if value is not None and name not in OURS_ALONE}
+            for record in seen["spec_decode_acceptance"]
+            if record["num_spec_steps"]
+        ]
+        theirs = {name: value for name, value in (line.get("spec_decode_acceptance") or {}).items() if value is not None}
+        if usage_withheld:
+            checks.same(f"{request} record that AIPerf should not have", theirs, {})
+            continue
+        if seen["n"] == 1:
+            checks.same(f"{request} record", ours[0] if ours else {}, theirs)
+        else:
+            checks.same(f"{request} record of several sequences", theirs, {})
+        for name, tag in (("completion_tokens", "output_sequence_length"), ("prompt_tokens", "input_sequence_length")):
+            checks.same(f"{request} {name}", seen["usage"][name], line["metrics"].get(tag, {}).get("value"))
+
+
+def times(checks, trace, observations):
+    """How far AIPerf's clock and spectap's are apart, request by request; only grossly wrong times fail."""
+    early = compared = 0
+    for label, ours, theirs in TIMES:
+        differences = []
+        for line in trace:
+            seen = observations.get(line["metadata"]["x_request_id"])
+            value = line["metrics"].get(theirs, {}).get("value") if line.get("error") is None else None
+            if isinstance(value, list):
+                value = sum(value) / len(value) if value else None
+            own = seen["timing"].get(ours) if seen else None
+            if value is not None and own is not None:
+                differences.append(value - own)
+                if label == TIMES[0][0]:
+                    compared += 1
+                    early += own <= value + 5.0
+        if differences:
+            differences.sort()
+            p50, p90, most = (differences[round(share * (len(differences) - 1))] for share in (0.5, 0.9, 1.0))
+            checks.say(
+                f"         {label:<20} AIPerf - spectap: p50 {p50:7.3f} ms, p90 {p90:7.3f} ms, max {most:7.3f} ms,"
+                f" min {differences[0]:7.3f} ms ({len(differences)} requests)"
+            )
+    if compared:
+        checks.same("time to first token at most AIPerf's + 5 ms in 95 % of requests", early >= 0.95 * compared, True)

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Real AIPerf through spectap: both must tell the same numbers, to the last digit that AIPerf prints.
+
+    parity.py --spectap target/debug/spectap --work .work/parity [--only vllm-summary] [--jobs 2]
+
+For each case a made-up engine is started, spectap before it, and AIPerf sends its requests through. Then
+
+1. AIPerf's JSON and `/api/v1/summary`: every tag and statistic to 1e-9, the pooled histogram exactly, and what is absent;
+2. AIPerf's console and `spectap report`: table and line below it, character for character;
+3. AIPerf's trace and `/api/v1/requests`, joined by `X-Request-ID`: records and token counts equal; times side by side;
+4. AIPerf's output and the engine's own log: behind spectap AIPerf sees what the engine sent;
+5. spectap's counts of what carried no usable numbers and the engine's own log.
+
+Runs in the environment that AIPerf is installed in (`make parity` does all of it). Exit code 1 on any difference.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import pathlib
+import shutil
+import sys
+import time
+
+import console
+import expected
+import formulas
+import joined
+import processes
+import summary
+from cases import CASES
+from checks import Checks
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--spectap", type=pathlib.Path, required=True, help="the binary to test")
+    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path(".work/parity"), help="folder kept between runs")
+    parser.add_argument("--only", action="append", choices=[case.name for case in CASES], help="may be repeated")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
+    options = parser.parse_args()
+    if not options.spectap.is_file():
+        parser.error("--spectap must name a binary; cargo build makes target/debug/spectap")
+    begun, chosen = time.monotonic(), [case for case in CASES if not options.only or case.name in options.only]
+    equal, differing = 0, []
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        runs = [pool.submit(run, case, options.spectap.resolve(), options.work.resolve()) for case in chosen]
+        for case, finished in zip(chosen, runs, strict=True):
+            checks, seconds = finished.result()
+            print(f"\n== {case.name}: {case.says} ({seconds:.1f} s)", *checks.lines, sep="\n", flush=True)
+            equal += checks.equal
+            differing += [f"{case.name}: {difference}" for difference in checks.differences]
+    print(f"\n{len(chosen)} runs of AIPerf in {time.monotonic() - begun:.0f} s: {equal} figures equal, {len(differing)} differ")
+    print("".join(f"   {difference}\n" for difference in differing[:40]), end="")
+    return 1 if differing or not equal else 0
+
+
+def run(case, binary, work):
+    """One case; gives its checks and how long it took."""
+    begun, folder = time.monotonic(), work / "runs" / case.name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    checks = Checks()
+    scrape = [] if case.scrape else ["--no-server-metrics"]
+    warmup = [f"--warmup-request-count={case.warmup}"] if case.warmup else []
+    with processes.engine(folder, case.engine) as engine:
+        engine_port = engine.port_after("listening on ")
+        with processes.spectap(folder, binary, engine_port) as tap:
+            port, admin_port = tap.port_after("http://127.0.0.1:"), tap.port_after("numbers on http://127.0.0.1:")
+            count = f"--request-count={case.requests}"
+            processes.aiperf(folder, work / "hub", port, [*case.aiperf, count, *warmup, *scrape])
+            observations = processes.settled(admin_port, case.requests + case.warmup)
+            ours = processes.ask(admin_port, "/api/v1/summary")
+            report = processes.report(binary, admin_port)
+        checks.same("spectap's exit code on SIGTERM", tap.code, 0)
+    (folder / "summary.json").write_text(json.dumps(ours, indent=1))
+    (folder / "report.txt").write_text(report)
+    compare(checks, case, folder, ours, report, observations)
+    return checks, time.monotonic() - begun
+
+
+def compare(checks, case, folder, ours, report, observations):
+    """The five comparisons of a run that is over."""
+    theirs = json.loads((folder / "profile_export_aiperf.json").read_text())
+    trace = [json.loads(line) for line in (folder / "profile_export.jsonl").read_text().splitlines()]
+    trace = [line for line in trace if line["metadata"]["benchmark_phase"] == "profiling"]
+    by_id = {seen["x_request_id"]: seen for seen in observations}
+    whole_log = expected.read_log(folder / "payload-log.jsonl")
+    profiled = {line["metadata"]["x_request_id"] for line in trace}
+    log = [entry for entry in whole_log if entry["x_request_id"] in profiled]
+    checks.same("requests of the profiling phase", len(log), case.requests)
+    checks.same("requests in the engine's log", len(whole_log), case.requests + case.warmup)
+    section = console.aiperf_section((folder / "profile_export_console.txt").read_text())
+    checks.close("number of requests at all three")
+
+    # With a warm-up or without usage AIPerf has not what spectap saw, and where an engine contradicts itself spectap
+    # believes the counts: then the log says what spectap's figures have to be.
+    from_log = case.warmup or case.usage_withheld or case.contradicting
+    counted = [entry for entry in whole_log if entry["kind"] not in expected.FAILING and entry["n"] == 1]
+    records = [expected.by_the_counts(record) for entry in counted for record in expected.verdict(entry)[2]]
+    if from_log:
+        summary.as_expected(checks, ours, records)
+        checks.close("/api/v1/summary and the engine's log", why(case))
+        console.cells(checks, console.spectap_section(report)[1], *expected.summary(records))
+        checks.close("cells of spectap report and the engine's log")
+    else:
+        summary.same(checks, theirs, ours)
+        checks.close("AIPerf's JSON and /api/v1/summary", f"{sum(tag in theirs for tag in expected.TAGS)} tags")
+        console.same(checks, section, report, ours["n"]["exchanges"])
+        checks.close("AIPerf's console and spectap report", f"{len(section)} lines")
+    if case.warmup:
+        of_profiling = [record for entry in log for record in by_id[entry["x_request_id"]]["spec_decode_acceptance"]]
+        tags, pool = expected.summary(of_profiling)
+        summary.same(checks, theirs, {"metrics": tags_with_units(tags, theirs), expected.HISTOGRAM: pool}, lengths=False)
+        checks.close("AIPerf's JSON and spectap's records of the profiling phase")
+    if case.several:
+        every = [record for entry in whole_log for record in expected.verdict(entry)[2]]
+        summary.as_expected(checks, ours["sequences"], every)
+        checks.close("spectap's `sequences` and the engine's log", f"{len(every)} records that AIPerf leaves out")
+    if case.contradicting:
+        contradicting = sum(entry["kind"] == "contradicting" for entry in log)
+        checks.same("findings", [(found["code"], found["n"]) for found in ours["findings"]], [("mean_or_rate", contradicting)])
+        checks.close("findings of spectap", f"{contradicting} contradictions")
+
+    joined.records(checks, trace, by_id, case.usage_withheld)
+    checks.close("AIPerf's trace and /api/v1/requests")
+    joined.times(checks, trace, by_id)
+    checks.close("times are sane")
+    formulas.same(checks, folder, log, trace, theirs, case)
+    if case.scrape:
+        export = json.loads((folder / "server_metrics_export.json").read_text())
+        formulas.in_scrape(checks, export, whole_log)
+    checks.close("AIPerf's output and the engine's log")
+    note = summary.counts(checks, ours, whole_log)
+    checks.close("spectap's counts and the engine's log", note)
+
+
+def tags_with_units(tags, theirs):
+    """Figures of our own arithmetic have no unit to compare; take AIPerf's."""
+    return {tag: {"unit": theirs.get(tag, {}).get("unit"), **figures} for tag, figures in tags.items()}
+
+
+def why(case):
+    """Why a case is held against the log instead of AIPerf."""
+    if case.warmup:
+        return "spectap counts the warm-up too, AIPerf does not"
+    if case.usage_withheld:
+        return "AIPerf, asking for no usage, sees no numbers; spectap has all"
+    return "AIPerf believes the mean and rate as sent, spectap the counts"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
