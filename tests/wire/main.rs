@@ -10,6 +10,7 @@ mod support;
 
 mod bad_input;
 mod ends;
+mod first_request;
 mod framing;
 mod heads;
 mod injection;
