@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::cli::serve::{Inject, Ready, ServeArgs};
 use crate::proxy::UpstreamAddress;
 use crate::record::EngineName;
-use crate::tap::{AskSglang, ExposeUsage};
+use crate::tap::{AskSglang, ExposeUsage, TagSource};
 
 /// Settings of a serving instance.
 #[derive(Clone, Debug)]
@@ -36,6 +36,8 @@ pub struct Config {
     pub ready_needs_upstream: bool,
     /// Whether usage details are read as acceptance.
     pub usage_details: bool,
+    /// Where a request's tag comes from.
+    pub tag: TagSource,
     /// Bound on all series of `/metrics`.
     pub most_series: usize,
     /// The token that the admin port asks for.
@@ -81,6 +83,10 @@ impl Config {
             drain_delay: args.drain_delay,
             ready_needs_upstream: args.ready == Ready::Upstream,
             usage_details: args.usage_details,
+            tag: TagSource {
+                header: args.tag_header.clone(),
+                body: args.tag_body.clone(),
+            },
             most_series: args.max_series,
             admin_token: read_token(args)?,
             protect_metrics: args.protect_metrics,

@@ -14,7 +14,7 @@ use crate::proxy::{UpstreamAddress, UpstreamAddressError};
 use crate::serve::{Instance, StartError};
 use crate::simulate::traffic::{self, Outcomes, Tally, Traffic};
 use crate::simulate::{Acceptance, AcceptanceError, Engine, EngineKind, Model, Settings, Totals};
-use crate::tap::{AskSglang, ExposeUsage};
+use crate::tap::{AskSglang, ExposeUsage, TagSource};
 
 /// Models of the demo, and the probability of each draft position to be kept, given that all before it were.
 const MODELS: [(&str, &str); 3] = [
@@ -158,6 +158,7 @@ fn tap_settings(args: &DemoArgs, engine_url: &str) -> Result<Config, UpstreamAdd
         drain_delay: Duration::ZERO,
         ready_needs_upstream: true,
         usage_details: false,
+        tag: TagSource::default(),
         most_series: 5_000,
         admin_token: None,
         protect_metrics: false,

@@ -117,6 +117,7 @@ impl Instance {
                 ask_sglang: config.ask_sglang,
                 ask_sglang_unary: config.ask_sglang_unary,
                 usage_details: config.usage_details,
+                tag: config.tag.clone(),
             };
             let tap = Tap::new(
                 settings,

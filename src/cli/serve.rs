@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use http::HeaderName;
 
 use crate::proxy::UpstreamAddress;
 use crate::record::EngineName;
+use crate::tap::tag::{self, TagMember};
 use crate::tap::{AskSglang, ExposeUsage};
 
 /// Stand between clients and an engine, pass everything through, and keep the numbers.
@@ -73,6 +75,21 @@ pub struct ServeArgs {
     /// the smg gateway report there. Off by default, since OpenAI uses the same fields for Predicted Outputs.
     #[arg(long, env = "SPECTAP_USAGE_DETAILS")]
     pub usage_details: bool,
+
+    /// Request header that labels a request, for grouping (report --by tag, the label tag). The default is taken off
+    /// before the engine sees it; any other stays in place. Headers that hold secrets are refused.
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = tag::parse_header,
+        default_value = "x-spectap-tag",
+        env = "SPECTAP_TAG_HEADER"
+    )]
+    pub tag_header: HeaderName,
+
+    /// Member of the request's body that labels a request without that header: user, or metadata.NAME.
+    #[arg(long, value_name = "MEMBER", value_parser = TagMember::parse, env = "SPECTAP_TAG_BODY")]
+    pub tag_body: Option<TagMember>,
 
     /// How long running exchanges may take to finish after SIGTERM or Ctrl-C; a second signal ends at once.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "25s", env = "SPECTAP_GRACE")]

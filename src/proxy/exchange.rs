@@ -135,7 +135,7 @@ impl Hop {
             let met = wants_body && name == header::EXPECT;
             // A message with both is read by its transfer coding (RFC 9112 section 6.3).
             let doubled = chunked && name == header::CONTENT_LENGTH;
-            if met || doubled {
+            if met || doubled || exchange.keeps_back(name) {
                 Field::Drop
             } else {
                 Field::Keep

@@ -121,7 +121,7 @@ impl Exchange {
                 .as_deref()
                 .map(cut_name)
                 .or_else(|| self.request.model.clone()),
-            tag: None,
+            tag: self.arrival.tag.clone(),
             run: None,
             stream: self.request.stream,
             n: self.request.n,

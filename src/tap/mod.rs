@@ -28,6 +28,7 @@ mod skip;
 pub mod sse;
 #[cfg(test)]
 pub(crate) mod stand_in;
+pub mod tag;
 mod timing;
 
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub use filter::Filter;
 pub use inject::ExposeUsage;
 pub use injection::AskSglang;
 pub use learned::ConnectionMemory;
+pub use tag::TagSource;
 
 use crate::counters::TapCounters;
 use crate::observation::ObservationSink;
@@ -62,6 +64,8 @@ pub struct TapSettings {
     /// Whether the prediction fields of `usage.completion_tokens_details` are read as acceptance. OpenAI uses the same
     /// fields for Predicted Outputs.
     pub usage_details: bool,
+    /// Where a request's tag comes from.
+    pub tag: TagSource,
 }
 
 /// One lane's view of its engine. Cheap to clone.

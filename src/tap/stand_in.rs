@@ -38,6 +38,7 @@ impl Default for StandIn {
             ask_sglang: AskSglang::default(),
             ask_sglang_unary: false,
             usage_details: false,
+            tag: super::TagSource::default(),
         };
         let counters = TapCounters::register(&Registry::new()).unwrap();
         let tap = Tap::new(settings, counters, Arc::clone(&count) as _);

@@ -120,6 +120,18 @@ fn a_wrong_value_names_the_flag_the_value_and_what_would_be_right() {
             "the engine's",
         ),
         (
+            serve(&[up, "--tag-header=Authorization"]),
+            "--tag-header",
+            "Authorization",
+            "secrets",
+        ),
+        (
+            serve(&[up, "--tag-body=messages"]),
+            "--tag-body",
+            "messages",
+            "metadata.NAME",
+        ),
+        (
             serve(&[up, "--admin-token-file=/nothing/here"]),
             "--admin-token-file",
             "/nothing/here",

@@ -376,3 +376,47 @@ fn bytes_are_forwarded_before_they_are_looked_at() {
     drop(held);
     assert_eq!(tap.observations(1)[0]["content_chunks"], 1);
 }
+
+#[test]
+fn a_tag_groups_requests_and_spectaps_own_header_stays_here() {
+    let answer = capture("ngram-summary/chat-nonstream").raw;
+    let tagged = |header: &str| {
+        post(
+            CHAT,
+            r#"{"metadata":{"team":"blue"}}"#,
+            &format!("{CLOSE}{header}"),
+        )
+    };
+
+    let origin = Origin::answering(vec![answer.clone()]);
+    let tap = Tap::before(origin.address);
+    tap.exchange(tagged("X-Spectap-Tag: coding\r\nX-Tenant: a\r\n"));
+    assert_eq!(tap.observations(1)[0]["tag"], "coding");
+    let head = origin.request(0).head.to_lowercase();
+    assert!(
+        !head.contains("x-spectap-tag") && head.contains("x-tenant: a\r\n"),
+        "{head}"
+    );
+    let summary = tap.json("/api/v1/summary?by=tag");
+    assert_eq!(summary["groups"][0]["key"]["tag"], "coding");
+    let series = r#"spectap_spec_decode_num_drafts_total{backend="vllm",model_name="tiny-model",tag="coding"}"#;
+    assert_eq!(tap.metric(series), 4.0);
+
+    let origin = Origin::answering(vec![answer]);
+    let tap = Tap::with(
+        origin.address,
+        &["--tag-header=x-tenant", "--tag-body=metadata.team"],
+    );
+    tap.exchange(tagged("X-Tenant: a\r\nX-Spectap-Tag: stays\r\n"));
+    tap.exchange(tagged(""));
+    let seen = tap.observations(2);
+    assert_eq!(
+        (&seen[1]["tag"], &seen[0]["tag"]),
+        (&json!("a"), &json!("blue"))
+    );
+    let head = origin.request(0).head;
+    assert!(
+        head.contains("X-Tenant: a\r\n") && head.contains("X-Spectap-Tag: stays\r\n"),
+        "{head}"
+    );
+}
