@@ -1,4 +1,4 @@
-//! Why there are no acceptance numbers, in one sentence.
+//! What became of the exchanges' acceptance numbers, in one sentence; and why there are none.
 
 use std::collections::BTreeMap;
 
@@ -26,15 +26,31 @@ pub fn sentence(n: &Counts, reasons: &Reasons) -> String {
         }
         None => String::new(),
     };
+    format!("No acceptance numbers: {}{hint}", counts(n, reasons))
+}
+
+/// How many exchanges there were and what became of their numbers: `9 exchanges, 7 recorded, 2 absent (n_gt_1)`.
+pub(super) fn counts(n: &Counts, reasons: &Reasons) -> String {
+    let mut parts = Vec::new();
+    for (acceptance, count) in [
+        (Acceptance::Recorded, n.recorded),
+        (Acceptance::ZeroStep, n.zero_step),
+        (Acceptance::Absent, n.absent),
+        (Acceptance::Malformed, n.malformed),
+        (Acceptance::Ambiguous, n.ambiguous),
+        (Acceptance::Unobserved, n.unobserved),
+    ] {
+        if count > 0 {
+            let why = reasons.get(&acceptance).map(names).unwrap_or_default();
+            parts.push(format!("{count} {}{why}", acceptance.as_str()));
+        }
+    }
     let exchanges = if n.exchanges == 1 {
         "1 exchange".to_owned()
     } else {
         format!("{} exchanges", n.exchanges)
     };
-    format!(
-        "No acceptance numbers: {exchanges}, {}{hint}",
-        parts.join(", ")
-    )
+    format!("{exchanges}, {}", parts.join(", "))
 }
 
 fn names(reasons: &BTreeMap<Reason, u64>) -> String {
