@@ -65,6 +65,14 @@ impl Config {
     ///
     /// The first flag that can't be.
     pub fn check(args: &ServeArgs) -> Result<Self, ConfigError> {
+        if args.protect_metrics && args.admin_token_file.is_none() {
+            return Err(ConfigError {
+                flag: "--protect-metrics",
+                value: "true".to_owned(),
+                problem: "there is no token to ask for; give one with --admin-token-file FILE"
+                    .to_owned(),
+            });
+        }
         let first = args
             .upstream
             .clone()
