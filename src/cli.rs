@@ -4,6 +4,7 @@ pub mod demo;
 pub mod report;
 pub mod serve;
 pub mod simulate;
+pub mod token;
 mod value;
 
 use clap::{Parser, Subcommand};
