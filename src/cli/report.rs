@@ -31,7 +31,7 @@ pub struct ReportArgs {
         long,
         value_name = "LIST",
         value_delimiter = ',',
-        value_parser = By::read,
+        value_parser = read_by,
         env = "SPECTAP_REPORT_BY"
     )]
     pub by: Vec<By>,
@@ -45,4 +45,9 @@ pub enum ReportFormat {
     Table,
     /// The summary, as `/api/v1/summary` gives it.
     Json,
+}
+
+fn read_by(name: &str) -> Result<By, String> {
+    // The flag's name stands in the message already.
+    By::read(name.trim()).map_err(|_| "write a comma list of model, engine, tag, route".to_owned())
 }

@@ -99,6 +99,12 @@ fn a_wrong_value_names_the_flag_the_value_and_what_would_be_right() {
             "IP address",
         ),
         (
+            vec!["report", "--by=model,colour"],
+            "--by",
+            "colour",
+            "comma list of model, engine",
+        ),
+        (
             vec!["demo", "--listen=8090"],
             "--listen",
             "8090",
