@@ -114,6 +114,24 @@ async fn by_model_adds_a_section_for_each_model() {
 }
 
 #[tokio::test]
+async fn requests_without_a_tag_stand_under_none_and_not_under_unknown() {
+    let mut tagged = recorded(vec![record(&[0, 4])]);
+    tagged.tag = Some("math".into());
+    let exchanges = vec![recorded(vec![record(&[3, 1])]), tagged];
+    let (address, server) = answer_once(snapshot_answer(exchanges));
+    let text = report(&address, ReportFormat::Table, vec![By::Tag])
+        .await
+        .expect("a report");
+    server.join().expect("the server");
+    for title in ["Spec Decode: tag (none)", "Spec Decode: tag math"] {
+        assert!(
+            text.lines().any(|line| line.trim() == title),
+            "{title}: {text}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn json_is_the_summary() {
     let (address, server) = answer_once(snapshot_answer(vec![recorded(vec![record(&[3, 1])])]));
     let text = report(&address, ReportFormat::Json, Vec::new())
