@@ -287,19 +287,6 @@ fn usage_that_the_engine_forces_passes_whole_and_injection_stops_on_that_route()
 #[test]
 fn several_sequences_each_get_the_fingerprint_back() {
     let with = capture("ngram-summary/chat-stream-n2-include-usage");
-    let origin = Origin::answering(vec![
-        capture("ngram-summary/chat-nonstream-keepalive").raw,
-        stream(events(&with.body).iter().map(Vec::as_slice)),
-    ]);
-    let tap = Tap::before(origin.address);
-    tap.exchange(post("/v1/chat/completions", "{}", CLOSE));
-    tap.observations(1);
-    let answer = tap.exchange(post(
-        "/v1/chat/completions",
-        r#"{"stream":true,"n":2}"#,
-        CLOSE,
-    ));
-    let got = dechunk(&answer[memchr::memmem::find(&answer, b"\r\n\r\n").unwrap() + 4..]);
     let expected: String = events(&with.body)
         .into_iter()
         .map(|event| String::from_utf8(event).unwrap())
@@ -313,8 +300,28 @@ fn several_sequences_each_get_the_fingerprint_back() {
             }
         })
         .collect();
-    assert_eq!(String::from_utf8(got).unwrap(), expected);
     assert_eq!(expected.matches("system_fingerprint").count(), 2);
+    for pieces in cuttings(&with.body) {
+        let origin = Origin::answering(vec![
+            capture("ngram-summary/chat-nonstream-keepalive").raw,
+            stream(pieces.iter().map(Vec::as_slice)),
+        ]);
+        let tap = Tap::before(origin.address);
+        tap.exchange(post("/v1/chat/completions", "{}", CLOSE));
+        tap.observations(1);
+        let answer = tap.exchange(post(
+            "/v1/chat/completions",
+            r#"{"stream":true,"n":2}"#,
+            CLOSE,
+        ));
+        let got = dechunk(&answer[memchr::memmem::find(&answer, b"\r\n\r\n").unwrap() + 4..]);
+        assert_eq!(
+            String::from_utf8(got).unwrap(),
+            expected,
+            "in {} pieces",
+            pieces.len()
+        );
+    }
 }
 
 #[test]
