@@ -50,6 +50,30 @@ fn an_engine_that_breaks_off_is_seen_as_a_cut_after_every_byte() {
 }
 
 #[test]
+fn what_a_stripped_stream_holds_goes_out_before_the_cut() {
+    const FINISH: &[u8] =
+        b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    const HALF: &[u8] = b"data: {\"choices\":[],\"usage\":{\"total";
+    let origin = Origin::start(|_, _, stream| {
+        stream.write_all(HEAD).unwrap();
+        for piece in [EVENT, FINISH, b": still here\n\n", HALF] {
+            stream.write_all(&chunk(piece)).unwrap();
+        }
+        Then::Close
+    });
+    let tap = Tap::before(origin.address);
+    let got = tap.exchange(post("/v1/chat/completions", r#"{"stream":true}"#, ""));
+    let at = memchr::memmem::find(&got, b"\r\n\r\n").unwrap() + 4;
+    let body = crate::support::client::dechunk(&got[at..]);
+    let sent = [EVENT, FINISH, b": still here\n\n", HALF].concat();
+    assert_eq!(
+        String::from_utf8_lossy(&body),
+        String::from_utf8_lossy(&sent)
+    );
+    assert!(!got.ends_with(b"0\r\n\r\n"), "a clean end");
+}
+
+#[test]
 fn an_answer_with_a_length_that_breaks_off_is_cut_too() {
     let origin = Origin::start(|_, _, stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{\"half\"").unwrap();
