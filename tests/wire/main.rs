@@ -13,6 +13,7 @@ mod ends;
 mod framing;
 mod heads;
 mod injection;
+mod kept_connections;
 mod observation;
 mod replay;
 mod strip;
