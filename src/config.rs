@@ -2,11 +2,11 @@
 //! shows in several of them, or in a file. All of it before a port is bound.
 
 use std::collections::HashSet;
-use std::fs;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::cli::serve::{Inject, Ready, ServeArgs};
+use crate::cli::token;
 use crate::proxy::UpstreamAddress;
 use crate::record::EngineName;
 use crate::tap::{AskSglang, ExposeUsage, TagSource};
@@ -65,6 +65,14 @@ impl Config {
     ///
     /// The first flag that can't be.
     pub fn check(args: &ServeArgs) -> Result<Self, ConfigError> {
+        if args.protect_metrics && args.admin_token_file.is_none() {
+            return Err(ConfigError {
+                flag: "--protect-metrics",
+                value: "true".to_owned(),
+                problem: "there is no token to ask for; give one with --admin-token-file FILE"
+                    .to_owned(),
+            });
+        }
         let first = args
             .upstream
             .clone()
@@ -141,21 +149,18 @@ fn read_token(args: &ServeArgs) -> Result<Option<String>, ConfigError> {
     let Some(path) = &args.admin_token_file else {
         return Ok(None);
     };
-    let error = |problem: String| ConfigError {
+    let token = token::read(path).map_err(|problem| ConfigError {
         flag: "--admin-token-file",
         value: path.display().to_string(),
-        problem: format!("{problem}; it must be a readable file with the token as its only line"),
-    };
-    let text = fs::read_to_string(path).map_err(|cause| error(cause.to_string()))?;
-    let token = text.trim();
-    if token.is_empty() || token.contains(char::is_whitespace) {
-        return Err(error("it holds no single token".to_owned()));
-    }
-    Ok(Some(token.to_owned()))
+        problem,
+    })?;
+    Ok(Some(token))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use clap::Parser;
 
     use super::*;

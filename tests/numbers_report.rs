@@ -53,6 +53,7 @@ fn snapshot_answer(exchanges: Vec<Observation>) -> Vec<u8> {
 async fn report(from: &str, format: ReportFormat, by: Vec<By>) -> Result<String, String> {
     let args = ReportArgs {
         from: from.to_owned(),
+        admin_token_file: None,
         format,
         by,
     };
@@ -181,6 +182,53 @@ async fn what_is_no_tap_is_said_plainly() {
     assert!(
         error.starts_with("http://TAP/api/v1/snapshot is no snapshot: expected value"),
         "{error}"
+    );
+}
+
+#[tokio::test]
+async fn the_token_is_sent_and_its_lack_is_said_with_the_flag_that_gives_it() {
+    assert_eq!(
+        failure("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n").await,
+        "http://TAP asks for its admin token; give the file that holds it with --admin-token-file"
+    );
+    let closed = r#"{"error":{"code":"token_required","message":"not bound to loopback"}}"#;
+    assert_eq!(
+        failure(&format!(
+            "HTTP/1.1 403 Forbidden\r\ncontent-length: {}\r\n\r\n{closed}",
+            closed.len()
+        ))
+        .await,
+        "http://TAP refuses: not bound to loopback"
+    );
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("token");
+    std::fs::write(&file, "secret\n").expect("a file");
+    let with_token = async |response: Vec<u8>| {
+        let (address, server) = answer_once(response);
+        let args = ReportArgs {
+            from: address.clone(),
+            admin_token_file: Some(file.clone()),
+            format: ReportFormat::Table,
+            by: Vec::new(),
+        };
+        let result = run(&args, &mut Vec::new()).await;
+        let head = server.join().expect("the server").to_lowercase();
+        assert!(
+            head.contains("\r\nauthorization: bearer secret\r\n"),
+            "{head}"
+        );
+        result.map_err(|error| error.to_string().replace(&address, "http://TAP"))
+    };
+    let answer = snapshot_answer(vec![recorded(vec![record(&[3, 1])])]);
+    assert_eq!(with_token(answer).await, Ok(()));
+    let refused = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n".to_vec();
+    assert_eq!(
+        with_token(refused).await,
+        Err(
+            "http://TAP refuses the token of --admin-token-file; it must be the one that `spectap serve` was started with"
+                .to_owned()
+        )
     );
 }
 

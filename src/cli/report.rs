@@ -1,5 +1,7 @@
 //! Flags of `spectap report`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 
 use crate::export::By;
@@ -15,6 +17,10 @@ pub struct ReportArgs {
         env = "SPECTAP_REPORT_FROM"
     )]
     pub from: String,
+
+    /// File with the tap's admin token, where it asks for one (its own --admin-token-file).
+    #[arg(long, value_name = "FILE", env = "SPECTAP_ADMIN_TOKEN_FILE")]
+    pub admin_token_file: Option<PathBuf>,
 
     /// How to print it.
     #[arg(long, value_enum, default_value_t, env = "SPECTAP_REPORT_FORMAT")]

@@ -4,7 +4,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{StatusCode, Uri};
+use http::header::AUTHORIZATION;
+use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::TokioExecutor;
@@ -57,6 +58,28 @@ pub enum FetchError {
         /// Where.
         from: String,
     },
+    /// The admin port asks for a token and none was given.
+    #[error("{from} asks for its admin token; give the file that holds it with --admin-token-file")]
+    TokenWanted {
+        /// Where.
+        from: String,
+    },
+    /// It asks for another token.
+    #[error(
+        "{from} refuses the token of --admin-token-file; it must be the one that `spectap serve` was started with"
+    )]
+    TokenRefused {
+        /// Where.
+        from: String,
+    },
+    /// It answers to nobody.
+    #[error("{from} refuses: {reason}")]
+    Refused {
+        /// Where.
+        from: String,
+        /// What it says.
+        reason: String,
+    },
     /// Another status than 200.
     #[error("{from}{PATH} answers {status}; is this the admin address of `spectap serve`?")]
     Status {
@@ -86,10 +109,10 @@ pub enum FetchError {
 }
 
 /// Gets the snapshot of the tap whose admin port is at `from`.
-pub(super) async fn snapshot(from: &str) -> Result<Snapshot, FetchError> {
+pub(super) async fn snapshot(from: &str, token: Option<&str>) -> Result<Snapshot, FetchError> {
     let from = from.trim_end_matches('/');
     let uri = address(from)?;
-    let body = tokio::time::timeout(DEADLINE, get(from, uri))
+    let body = tokio::time::timeout(DEADLINE, get(from, uri, token))
         .await
         .map_err(|_| FetchError::Deadline { from: from.into() })??;
     read(from, &body)
@@ -105,27 +128,44 @@ fn address(from: &str) -> Result<Uri, FetchError> {
     format!("{from}{PATH}").parse().map_err(|_| wrong())
 }
 
-async fn get(from: &str, uri: Uri) -> Result<Bytes, FetchError> {
+async fn get(from: &str, uri: Uri, token: Option<&str>) -> Result<Bytes, FetchError> {
     let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
+    let mut request = Request::get(uri);
+    if let Some(token) = token {
+        request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+    }
+    let request = request
+        .body(Empty::new())
+        .map_err(|_| FetchError::TokenRefused { from: from.into() })?;
     let response = client
-        .get(uri)
+        .request(request)
         .await
         .map_err(|error| unreached(from, &error))?;
     let status = response.status();
-    if status != StatusCode::OK {
-        return Err(FetchError::Status {
-            from: from.into(),
-            status,
-        });
-    }
     let body = Limited::new(response.into_body(), LARGEST_SNAPSHOT)
         .collect()
         .await
         .map_err(|error| FetchError::Answer {
             from: from.into(),
             reason: innermost(error.as_ref()),
-        })?;
-    Ok(body.to_bytes())
+        })?
+        .to_bytes();
+    let from = from.to_owned();
+    match status {
+        StatusCode::OK => Ok(body),
+        StatusCode::UNAUTHORIZED if token.is_some() => Err(FetchError::TokenRefused { from }),
+        StatusCode::UNAUTHORIZED => Err(FetchError::TokenWanted { from }),
+        _ => Err(match reason(&body) {
+            Some(reason) if status == StatusCode::FORBIDDEN => FetchError::Refused { from, reason },
+            _ => FetchError::Status { from, status },
+        }),
+    }
+}
+
+/// The sentence of an error that the admin port answers with.
+fn reason(body: &[u8]) -> Option<String> {
+    let answer: serde_json::Value = serde_json::from_slice(body).ok()?;
+    Some(answer.get("error")?.get("message")?.as_str()?.to_owned())
 }
 
 fn unreached(from: &str, error: &legacy::Error) -> FetchError {
