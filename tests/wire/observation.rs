@@ -436,3 +436,22 @@ fn a_tag_groups_requests_and_spectaps_own_header_stays_here() {
         "{head}"
     );
 }
+
+#[test]
+fn the_engines_own_times_stand_beside_ours() {
+    let seen = observed(
+        "ngram-summary-per-request-metrics/chat-stream-include-usage",
+        CHAT,
+    );
+    assert!(
+        seen["engine_metrics"]["queue_time_ms"].as_f64().is_some(),
+        "{seen}"
+    );
+    let body = std::fs::read_to_string(path("samples/llamacpp/chat.json")).unwrap();
+    let origin = Origin::answering(vec![json_answer("200 OK", &body)]);
+    let tap = Tap::before(origin.address);
+    tap.exchange(post(CHAT, "{}", CLOSE));
+    let times = tap.observations(1)[0]["engine_metrics"].clone();
+    assert!(times["predicted_per_second"].as_f64().is_some(), "{times}");
+    assert_eq!(times["draft_n"], Value::Null);
+}
