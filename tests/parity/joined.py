@@ -20,7 +20,9 @@ def records(checks, trace, observations, usage_withheld):
             checks.same(f"{request} at spectap", None, "an observation")
             continue
         failed = line.get("error") is not None
-        checks.same(f"{request} outcome", seen["outcome"] == "complete", not failed)
+        # An answer without text is a failure for AIPerf; for spectap it is complete, but in the view of no means.
+        has_times = seen["timing"]["request_latency_ms"] is not None
+        checks.same(f"{request} outcome", seen["outcome"] == "complete" and has_times, not failed)
         if failed:
             continue
         ours = [
@@ -65,3 +67,4 @@ def times(checks, trace, observations):
             )
     if compared:
         checks.same("time to first token at most AIPerf's + 5 ms in 95 % of requests", early >= 0.95 * compared, True)
+        checks.close("times are sane", f"time to first token in {early} of {compared} requests at most AIPerf's + 5 ms")

@@ -19,6 +19,7 @@ import concurrent.futures
 import json
 import pathlib
 import shutil
+import subprocess
 import sys
 import time
 
@@ -57,10 +58,19 @@ def main():
 
 def run(case, binary, work):
     """One case; gives its checks and how long it took."""
-    begun, folder = time.monotonic(), work / "runs" / case.name
+    begun, folder, checks = time.monotonic(), work / "runs" / case.name, Checks()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    checks = Checks()
+    try:
+        compare(checks, case, folder, *through(checks, case, binary, folder, work / "hub"))
+    except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+        checks.same("the run", str(error), "an end")
+        checks.close("the run itself")
+    return checks, time.monotonic() - begun
+
+
+def through(checks, case, binary, folder, home):
+    """Sends a case's requests through spectap; gives spectap's summary, its report and its observations."""
     scrape = [] if case.scrape else ["--no-server-metrics"]
     warmup = [f"--warmup-request-count={case.warmup}"] if case.warmup else []
     with processes.engine(folder, case.engine) as engine:
@@ -68,15 +78,15 @@ def run(case, binary, work):
         with processes.spectap(folder, binary, engine_port) as tap:
             port, admin_port = tap.port_after("http://127.0.0.1:"), tap.port_after("numbers on http://127.0.0.1:")
             count = f"--request-count={case.requests}"
-            processes.aiperf(folder, work / "hub", port, [*case.aiperf, count, *warmup, *scrape])
+            processes.aiperf(folder, home, port, [*case.aiperf, count, *warmup, *scrape])
             observations = processes.settled(admin_port, case.requests + case.warmup)
             ours = processes.ask(admin_port, "/api/v1/summary")
             report = processes.report(binary, admin_port)
         checks.same("spectap's exit code on SIGTERM", tap.code, 0)
-    (folder / "summary.json").write_text(json.dumps(ours, indent=1))
-    (folder / "report.txt").write_text(report)
-    compare(checks, case, folder, ours, report, observations)
-    return checks, time.monotonic() - begun
+    for name, answer in (("summary", ours), ("requests", observations)):
+        (folder / f"spectap-{name}.json").write_text(json.dumps(answer, indent=1))
+    (folder / "spectap-report.txt").write_text(report)
+    return ours, report, observations
 
 
 def compare(checks, case, folder, ours, report, observations):
@@ -125,7 +135,6 @@ def compare(checks, case, folder, ours, report, observations):
     joined.records(checks, trace, by_id, case.usage_withheld)
     checks.close("AIPerf's trace and /api/v1/requests")
     joined.times(checks, trace, by_id)
-    checks.close("times are sane")
     formulas.same(checks, folder, log, trace, theirs, case)
     if case.scrape:
         export = json.loads((folder / "server_metrics_export.json").read_text())
