@@ -9,7 +9,7 @@ For each case a made-up engine is started, spectap before it, and AIPerf sends i
 2. AIPerf's console and `spectap report`: table and line below it, character for character;
 3. AIPerf's trace and `/api/v1/requests`, joined by `X-Request-ID`: records and token counts equal; times side by side;
 4. AIPerf's output and the engine's own log: behind spectap AIPerf sees what the engine sent;
-5. spectap's counts of what carried no usable numbers and the engine's own log.
+5. spectap's observations, and its counts of what carried no usable numbers, and the engine's own log.
 
 Runs in the environment that AIPerf is installed in (`make parity` does all of it). Exit code 1 on any difference.
 """
@@ -73,7 +73,7 @@ def through(checks, case, binary, folder, home):
     """Sends a case's requests through spectap; gives spectap's summary, its report and its observations."""
     scrape = [] if case.scrape else ["--no-server-metrics"]
     warmup = [f"--warmup-request-count={case.warmup}"] if case.warmup else []
-    with processes.engine(folder, case.engine) as engine:
+    with processes.engine(folder, [f"--seed={case.name}", *case.engine]) as engine:
         engine_port = engine.port_after("listening on ")
         with processes.spectap(folder, binary, engine_port) as tap:
             port, admin_port = tap.port_after("http://127.0.0.1:"), tap.port_after("numbers on http://127.0.0.1:")
@@ -134,6 +134,8 @@ def compare(checks, case, folder, ours, report, observations):
 
     joined.records(checks, trace, by_id, case.usage_withheld)
     checks.close("AIPerf's trace and /api/v1/requests")
+    joined.with_log(checks, whole_log, by_id)
+    checks.close("/api/v1/requests and the engine's log")
     joined.times(checks, trace, by_id)
     formulas.same(checks, folder, log, trace, theirs, case)
     if case.scrape:
