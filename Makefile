@@ -53,7 +53,7 @@ e2e-vllm: $(VENV)/.installed ## a real vLLM on the CPU, the official client, vLL
 	cargo build --locked
 	$(VENV)/bin/python tests/e2e/vllm.py --spectap target/debug/spectap --work .work
 
-parity: $(PARITY)/.installed ## real AIPerf through spectap, all numbers beside each other (700 MB of disk, two minutes)
+parity: $(PARITY)/.installed ## real AIPerf through spectap, all numbers beside each other (1.2 GB of disk, two to three minutes)
 	cargo build --locked
 	$(PARITY)/venv/bin/python tests/parity/parity.py --spectap target/debug/spectap --work $(PARITY)
 

@@ -26,8 +26,9 @@ use replayed::Replayed;
 use serde_json::{Value, json};
 
 /// Every tag is in both or in neither, and every member that AIPerf gives is equal.
-fn assert_figures(run: &str, tags_expected: usize) {
-    let (artifacts, replayed) = (Artifacts::of(run), Replayed::of(run));
+fn assert_figures(replayed: &Replayed, tags_expected: usize) {
+    let run = replayed.run();
+    let artifacts = Artifacts::of(run);
     let (ours, theirs) = (replayed.summary(), artifacts.summary());
     let mut tags_seen = 0;
     for tag in TAGS {
@@ -60,8 +61,9 @@ fn assert_close(what: &str, ours: &Value, theirs: &Value) {
 }
 
 /// Each request's record and token counts are those of AIPerf's trace; the numbers of records and of requests without.
-fn assert_records(run: &str) -> (usize, usize) {
-    let (artifacts, replayed) = (Artifacts::of(run), Replayed::of(run));
+fn assert_records(replayed: &Replayed) -> (usize, usize) {
+    let run = replayed.run();
+    let artifacts = Artifacts::of(run);
     let seen: BTreeMap<String, Value> = replayed
         .observations()
         .into_iter()
@@ -96,8 +98,8 @@ fn assert_records(run: &str) -> (usize, usize) {
 }
 
 /// `spectap report` prints AIPerf's characters, the title aside.
-fn assert_report(run: &str, lines_expected: usize) {
-    let report = Replayed::of(run).report();
+fn assert_report(replayed: &Replayed, lines_expected: usize) {
+    let (run, report) = (replayed.run(), replayed.report());
     let (title, rest) = report.split_once('\n').unwrap();
     assert_eq!(title.trim(), "Spec Decode", "{run}");
     let ours: Vec<&str> = rest.lines().collect();
@@ -108,39 +110,43 @@ fn assert_report(run: &str, lines_expected: usize) {
 
 #[test]
 fn a_vllm_run_has_aiperfs_figures_records_and_characters() {
-    assert_figures("aiperf-vllm", 14);
-    assert_eq!(assert_records("aiperf-vllm"), (37, 23));
-    assert_report("aiperf-vllm", 13);
+    let replayed = Replayed::of("aiperf-vllm");
+    assert_figures(&replayed, 14);
+    assert_eq!(assert_records(&replayed), (37, 23));
+    assert_report(&replayed, 13);
 }
 
 #[test]
 fn a_tensorrt_llm_run_has_aiperfs_figures_records_and_characters() {
-    assert_figures("aiperf-trtllm", 13);
-    assert_eq!(assert_records("aiperf-trtllm"), (37, 23));
-    assert_report("aiperf-trtllm", 12);
+    let replayed = Replayed::of("aiperf-trtllm");
+    assert_figures(&replayed, 13);
+    assert_eq!(assert_records(&replayed), (37, 23));
+    assert_report(&replayed, 12);
 }
 
 #[test]
 fn the_profiling_phase_of_a_run_with_warm_up_has_aiperfs_figures_records_and_characters() {
-    assert_figures("aiperf-vllm-warmup", 14);
-    assert_eq!(assert_records("aiperf-vllm-warmup"), (37, 23));
-    assert_report("aiperf-vllm-warmup", 13);
+    let replayed = Replayed::of("aiperf-vllm-warmup");
+    assert_figures(&replayed, 14);
+    assert_eq!(assert_records(&replayed), (37, 23));
+    assert_report(&replayed, 13);
 }
 
 #[test]
 fn a_run_with_nothing_but_zero_step_requests_has_one_row_and_no_line_below_the_table() {
-    assert_figures("aiperf-zero-only", 3);
-    assert_eq!(assert_records("aiperf-zero-only"), (0, 12));
-    assert_report("aiperf-zero-only", 5);
+    let replayed = Replayed::of("aiperf-zero-only");
+    assert_figures(&replayed, 3);
+    assert_eq!(assert_records(&replayed), (0, 12));
+    assert_report(&replayed, 5);
 }
 
 #[test]
 fn a_run_without_numbers_has_no_tag_and_a_sentence_for_a_table() {
-    let run = "aiperf-nostats";
-    assert_figures(run, 2);
-    assert_eq!(assert_records(run), (0, 12));
-    assert!(Artifacts::of(run).section().is_empty());
-    let report = Replayed::of(run).report();
+    let replayed = Replayed::of("aiperf-nostats");
+    assert_figures(&replayed, 2);
+    assert_eq!(assert_records(&replayed), (0, 12));
+    assert!(Artifacts::of(replayed.run()).section().is_empty());
+    let report = replayed.report();
     assert!(
         report.starts_with("No acceptance numbers: 12 exchanges, 12 absent"),
         "{report}"

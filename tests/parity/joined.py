@@ -32,7 +32,8 @@ def records(checks, trace, observations, usage_withheld):
             for record in seen["spec_decode_acceptance"]
             if record["num_spec_steps"]
         ]
-        theirs = {name: value for name, value in (line.get("spec_decode_acceptance") or {}).items() if value is not None}
+        theirs = line.get("spec_decode_acceptance") or {}
+        theirs = {name: value for name, value in theirs.items() if value is not None}
         if usage_withheld:
             checks.same(f"{request} record that AIPerf should not have", theirs, {})
             continue

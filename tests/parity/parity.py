@@ -5,7 +5,7 @@
 
 For each case a made-up engine is started, spectap before it, and AIPerf sends its requests through. Then
 
-1. AIPerf's JSON and `/api/v1/summary`: every tag and statistic to 1e-9, the pooled histogram exactly, and what is absent;
+1. AIPerf's JSON and `/api/v1/summary`: every statistic to 1e-9, the pooled histogram exactly, and what is absent;
 2. AIPerf's console and `spectap report`: table and line below it, character for character;
 3. AIPerf's trace and `/api/v1/requests`, joined by `X-Request-ID`: records and token counts equal; times side by side;
 4. AIPerf's output and the engine's own log: behind spectap AIPerf sees what the engine sent;
@@ -36,7 +36,8 @@ from checks import Checks
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--spectap", type=pathlib.Path, required=True, help="the binary to test")
-    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path(".work/parity"), help="folder kept between runs")
+    work = pathlib.Path(".work/parity")
+    parser.add_argument("--work", type=pathlib.Path, default=work, help="folder kept between runs")
     parser.add_argument("--only", action="append", choices=[case.name for case in CASES], help="may be repeated")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     options = parser.parse_args()
@@ -51,7 +52,8 @@ def main():
             print(f"\n== {case.name}: {case.says} ({seconds:.1f} s)", *checks.lines, sep="\n", flush=True)
             equal += checks.equal
             differing += [f"{case.name}: {difference}" for difference in checks.differences]
-    print(f"\n{len(chosen)} runs of AIPerf in {time.monotonic() - begun:.0f} s: {equal} figures equal, {len(differing)} differ")
+    seconds = time.monotonic() - begun
+    print(f"\n{len(chosen)} runs of AIPerf in {seconds:.0f} s: {equal} figures equal, {len(differing)} differ")
     print("".join(f"   {difference}\n" for difference in differing[:40]), end="")
     return 1 if differing or not equal else 0
 
@@ -121,7 +123,8 @@ def compare(checks, case, folder, ours, report, observations):
     if case.warmup:
         of_profiling = [record for entry in log for record in by_id[entry["x_request_id"]]["spec_decode_acceptance"]]
         tags, pool = expected.summary(of_profiling)
-        summary.same(checks, theirs, {"metrics": tags_with_units(tags, theirs), expected.HISTOGRAM: pool}, lengths=False)
+        figures = {"metrics": tags_with_units(tags, theirs), expected.HISTOGRAM: pool}
+        summary.same(checks, theirs, figures, lengths=False)
         checks.close("AIPerf's JSON and spectap's records of the profiling phase")
     if case.several:
         every = [record for entry in whole_log for record in expected.verdict(entry)[2]]
@@ -129,7 +132,8 @@ def compare(checks, case, folder, ours, report, observations):
         checks.close("spectap's `sequences` and the engine's log", f"{len(every)} records that AIPerf leaves out")
     if case.contradicting:
         contradicting = sum(entry["kind"] == "contradicting" for entry in log)
-        checks.same("findings", [(found["code"], found["n"]) for found in ours["findings"]], [("mean_or_rate", contradicting)])
+        found = {finding["code"]: finding["n"] for finding in ours["findings"]}
+        checks.same("finding", found.get("mean_or_rate"), contradicting)
         checks.close("findings of spectap", f"{contradicting} contradictions")
 
     joined.records(checks, trace, by_id, case.usage_withheld)

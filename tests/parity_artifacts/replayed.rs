@@ -15,6 +15,7 @@ use crate::support::tap::Tap;
 /// An instance that has seen all responses of a run.
 pub(crate) struct Replayed {
     tap: Tap,
+    run: String,
     requests: usize,
 }
 
@@ -55,12 +56,18 @@ impl Replayed {
         }
         let replayed = Self {
             tap,
+            run: run.to_owned(),
             requests: log.len(),
         };
         replayed.observations();
         replayed
     }
 
+    pub(crate) fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// Every observation, newest first.
     pub(crate) fn observations(&self) -> Vec<Value> {
         let seen = self.tap.observations(self.requests);
         assert_eq!(seen.len(), self.requests);
