@@ -2,10 +2,11 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo build test tools bench e2e-vllm clean
+.PHONY: help demo build test tools bench e2e-vllm parity clean
 
 PYTHON ?= python3
 VENV := .venv
+PARITY := .work/parity
 export SPECTAP_TEST_PYTHON := $(CURDIR)/$(VENV)/bin/python
 export RUSTDOCFLAGS := -D warnings
 
@@ -51,6 +52,15 @@ bench: ## micro-benchmarks of the observer
 e2e-vllm: $(VENV)/.installed ## a real vLLM on the CPU, the official client, vLLM's counters beside spectap's (3 GB of disk)
 	cargo build --locked
 	$(VENV)/bin/python tests/e2e/vllm.py --spectap target/debug/spectap --work .work
+
+parity: $(PARITY)/.installed ## real AIPerf through spectap, all numbers beside each other (1.2 GB of disk, two to three minutes)
+	cargo build --locked
+	$(PARITY)/venv/bin/python tests/parity/parity.py --spectap target/debug/spectap --work $(PARITY)
+
+$(PARITY)/.installed: tests/parity/requirements.txt
+	$(PYTHON) -m venv $(PARITY)/venv
+	$(PARITY)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 clean: ## remove all that the targets above made
 	cargo clean

@@ -64,6 +64,8 @@ async fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
     }
     stop.cancelled().await;
     let second = stop_signal()?;
+    instance.start_draining();
+    // Said when it is true: whoever reads the line may probe or signal at once.
     tracing::info!("stopping; running exchanges may finish, a second signal ends at once");
     let cut = instance.cut();
     tokio::spawn(async move {

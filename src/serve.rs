@@ -194,6 +194,11 @@ impl Instance {
         self.cut.clone()
     }
 
+    /// Turns readiness off; everything else goes on until [`Instance::stop`].
+    pub fn start_draining(&self) {
+        self.readiness.start_draining();
+    }
+
     /// Stops in order: not ready at once, new connections for the drain delay, running exchanges for the grace, and
     /// the admin port last, so that the numbers of the last exchange can be read.
     pub async fn stop(mut self) -> Stopped {

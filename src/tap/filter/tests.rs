@@ -210,6 +210,18 @@ fn an_event_that_can_not_be_the_caused_one_is_not_held() {
 }
 
 #[test]
+fn comments_behind_a_held_finish_event_can_not_fill_memory() {
+    let comment = format!(": {}\n\n", "x".repeat(LARGEST_EVENT / 4));
+    let pieces = [FINISH, &comment, &comment, &comment, &comment, CAUSED, DONE];
+    let (out, incidents) = filtered(Restore::FromSuccessor, &pieces.map(str::as_bytes));
+    assert_eq!(out, format!("{FINISH}{}{DONE}", comment.repeat(4)));
+    assert_eq!(
+        incidents,
+        [Incident::Skipped("too_large"), Incident::Stripped]
+    );
+}
+
+#[test]
 fn a_carriage_return_of_the_dropped_event_takes_its_line_feed_along() {
     let stream = format!("{FINISH}{CAUSED}{DONE}").replace('\n', "\r\n");
     let expected = format!("{FINISH_RESTORED}{DONE}").replace('\n', "\r\n");
