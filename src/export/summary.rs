@@ -11,14 +11,18 @@ use super::query::{By, Query};
 use super::snapshot::{Filter, Snapshot, snapshot};
 use crate::observation::{Acceptance, Reason};
 use crate::record::AcceptanceHistogram;
-use crate::stats::{Group, Period, Statistics, steps_in};
+use crate::stats::advice::{self, Advice};
+use crate::stats::progress::ReplyPart;
+use crate::stats::relation::{self, Relation};
+use crate::stats::survival::{self, Survival};
+use crate::stats::{Finding, Group, Period, Statistics, findings};
 
 pub mod metrics;
 
 pub use metrics::{Metric, Metrics};
 
-/// Positions that `survival` names at most; drafts are far shorter.
-const MOST_POSITIONS: u32 = 256;
+/// Groups that get intervals; with more of them none does, since each takes a thousand draws.
+const MOST_GROUPS_WITH_INTERVALS: usize = 100;
 
 /// The answer of `/api/v1/summary`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +44,14 @@ pub struct Summary {
     pub sequences: Sequences,
     /// Share of steps that accepted at least position + 1 drafts, `aiperf` view.
     pub survival: Vec<Survival>,
+    /// What drafting bought, `aiperf` view.
+    pub gain: Metrics,
+    /// Acceptance by how far the replies had come; empty without ordered steps.
+    pub along_the_reply: Vec<ReplyPart>,
+    /// What goes along with acceptance length.
+    pub relations: Vec<Relation>,
+    /// The expected length at other depths; null while nothing was recorded.
+    pub advice: Option<Advice>,
     /// What the engine's own counters say: null while they are not read.
     pub server: (),
     /// Share of the engine's steps that the records hold: null while the engine's counters are not read.
@@ -95,28 +107,6 @@ pub struct Sequences {
     pub pooled_spec_decode_acceptance_histogram: AcceptanceHistogram,
 }
 
-/// How many steps got past a position.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Survival {
-    /// Counted from 0.
-    pub position: u32,
-    /// Share of steps that accepted at least position + 1 drafts.
-    pub share: f64,
-    /// Steps it is a share of.
-    pub n: u64,
-}
-
-/// Something a person should know about the figures.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// Short fixed name.
-    pub code: String,
-    /// How many records or exchanges it is about.
-    pub n: u64,
-    /// One sentence.
-    pub text: String,
-}
-
 /// One group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupSummary {
@@ -154,6 +144,7 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
         }
     }
     let n = counts(&whole);
+    let with_intervals = parts.len() <= MOST_GROUPS_WITH_INTERVALS;
     Summary {
         scope: Scope {
             window: "all".to_owned(),
@@ -163,15 +154,20 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
         },
         n,
         record_share: n.record_share(),
-        metrics: metrics::of_group(&whole),
-        survival: survival(&whole.aiperf.pooled.histogram),
+        metrics: metrics::of_group(&whole, true),
+        survival: survival::curve(&whole.aiperf.pooled.histogram, &whole.evidence.widths),
+        gain: metrics::of_gain(&whole),
+        along_the_reply: whole.evidence.progress.parts(),
+        relations: relation::of(&whole.evidence.samples),
+        advice: (whole.aiperf.pooled.records > 0)
+            .then(|| advice::of(&whole.aiperf.pooled, &whole.evidence)),
         sequences: sequences(&whole),
         server: (),
         coverage: (),
-        findings: findings(&whole),
+        findings: findings::of(&whole),
         groups: parts
             .into_iter()
-            .map(|(key, group)| group_summary(key, group))
+            .map(|(key, group)| group_summary(key, group, with_intervals))
             .collect(),
         pooled_spec_decode_acceptance_histogram: whole.aiperf.pooled.histogram,
         reasons: whole.reasons,
@@ -209,45 +205,21 @@ fn sequences(group: &Group) -> Sequences {
     }
 }
 
-fn group_summary(key: BTreeMap<By, Option<String>>, group: Group) -> GroupSummary {
+fn group_summary(
+    key: BTreeMap<By, Option<String>>,
+    group: Group,
+    with_intervals: bool,
+) -> GroupSummary {
     let n = counts(&group);
     GroupSummary {
         key,
         n,
         record_share: n.record_share(),
-        metrics: metrics::of_group(&group),
+        metrics: metrics::of_group(&group, with_intervals),
         sequences: sequences(&group),
         pooled_spec_decode_acceptance_histogram: group.aiperf.pooled.histogram,
         reasons: group.reasons,
     }
-}
-
-fn survival(histogram: &AcceptanceHistogram) -> Vec<Survival> {
-    let n = steps_in(histogram, ..);
-    let deepest = histogram.keys().next_back().copied().unwrap_or(0);
-    (0..deepest.min(MOST_POSITIONS))
-        .map(|position| Survival {
-            position,
-            share: steps_in(histogram, position + 1..) as f64 / n as f64,
-            n,
-        })
-        .collect()
-}
-
-fn findings(group: &Group) -> Vec<Finding> {
-    let n = group.contradictions;
-    if n == 0 {
-        return Vec::new();
-    }
-    vec![Finding {
-        code: "mean_or_rate".to_owned(),
-        n,
-        text: format!(
-            "The engine sent a mean length or a rate that contradicts its own counts in {n} of {} records; \
-             the values of the counts are used.",
-            group.all.pooled.records
-        ),
-    }]
 }
 
 #[cfg(test)]
