@@ -123,6 +123,7 @@ pub async fn run(
     let summary = summary(&statistics, &query);
     writeln!(out, "{}", table::by_group(&summary))?;
     write!(out, "{}", table::spec_decode(&summary))?;
+    write!(out, "{}", table::beyond(&summary))?;
     out.flush()?;
     let totals = engine.log.totals();
     engine.stop().await;

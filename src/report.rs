@@ -7,7 +7,7 @@ use std::io::Write;
 use crate::cli::report::{ReportArgs, ReportFormat};
 use crate::export::{summary, table};
 
-mod fetch;
+pub(crate) mod fetch;
 
 pub use fetch::FetchError;
 
@@ -44,7 +44,10 @@ impl ReportError {
 /// [`ReportError`], whose text says what went wrong, where, and what to try.
 pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportError> {
     let snapshot = fetch::snapshot(&args.from).await?;
-    let summary = summary::of_snapshot(&snapshot, &args.by);
+    let mut summary = summary::of_snapshot(&snapshot, &args.by);
+    if let Some(cost) = args.draft_cost {
+        summary.advice = summary.advice.map(|advice| advice.with_draft_cost(cost));
+    }
     match args.format {
         ReportFormat::Json => {
             serde_json::to_writer_pretty(&mut *out, &summary)?;
@@ -52,6 +55,14 @@ pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportErr
         }
         ReportFormat::Table => {
             write!(out, "{}", table::spec_decode(&summary))?;
+            write!(out, "{}", table::beyond(&summary))?;
+            if let Some(advice) = summary
+                .advice
+                .as_ref()
+                .filter(|_| args.draft_cost.is_some())
+            {
+                write!(out, "{}", table::draft_depth(advice))?;
+            }
             for group in &summary.groups {
                 write!(out, "\n{}", table::spec_decode_of_group(group))?;
             }

@@ -180,3 +180,6 @@ pub fn of_run(pooled: &Pooled, samples: &Samples, seed: u64) -> RunIntervals {
         rate: Interval::of_draws(&mut rates, LEVEL),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -72,3 +72,6 @@ pub fn curve(histogram: &AcceptanceHistogram, widths: &Widths) -> Vec<Survival> 
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

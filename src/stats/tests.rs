@@ -40,7 +40,7 @@ pub(super) fn observation(records: Vec<AcceptanceRecord>) -> Observation {
 }
 
 /// 4 steps: one accepted nothing, three accepted 2 of 4.
-fn record() -> AcceptanceRecord {
+pub(super) fn record() -> AcceptanceRecord {
     AcceptanceRecord {
         engine: EngineName::Vllm,
         provenance: Provenance::Histogram,

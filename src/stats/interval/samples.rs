@@ -172,7 +172,7 @@ impl Samples {
         }
     }
 
-    fn push(&mut self, sample: Sample) {
+    pub(super) fn push(&mut self, sample: Sample) {
         if self.below.is_some_and(|below| sample.key >= below) {
             return;
         }
