@@ -6,6 +6,7 @@ use std::io::Write;
 
 use crate::cli::report::{ReportArgs, ReportFormat};
 use crate::export::{summary, table};
+use crate::stats::advice::Advice;
 
 pub(crate) mod fetch;
 
@@ -46,7 +47,7 @@ pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportErr
     let snapshot = fetch::snapshot(&args.from).await?;
     let mut summary = summary::of_snapshot(&snapshot, &args.by);
     if let Some(cost) = args.draft_cost {
-        summary.advice = summary.advice.map(|advice| advice.with_draft_cost(cost));
+        summary = summary.with_draft_cost(cost);
     }
     match args.format {
         ReportFormat::Json => {
@@ -54,17 +55,18 @@ pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportErr
             writeln!(out)?;
         }
         ReportFormat::Table => {
+            let draft_depth = |advice: Option<&Advice>| {
+                let wanted = advice.filter(|_| args.draft_cost.is_some());
+                wanted.map(table::draft_depth).unwrap_or_default()
+            };
             write!(out, "{}", table::spec_decode(&summary))?;
             write!(out, "{}", table::beyond(&summary))?;
-            if let Some(advice) = summary
-                .advice
-                .as_ref()
-                .filter(|_| args.draft_cost.is_some())
-            {
-                write!(out, "{}", table::draft_depth(advice))?;
-            }
+            write!(out, "{}", draft_depth(summary.advice.as_ref()))?;
             for group in &summary.groups {
                 write!(out, "\n{}", table::spec_decode_of_group(group))?;
+                let detail = group.detail.as_ref();
+                let advice = detail.and_then(|detail| detail.advice.as_ref());
+                write!(out, "{}", draft_depth(advice))?;
             }
         }
     }

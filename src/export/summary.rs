@@ -21,8 +21,9 @@ pub mod metrics;
 
 pub use metrics::{Metric, Metrics};
 
-/// Groups that get intervals; with more of them none does, since each takes a thousand draws.
-const MOST_GROUPS_WITH_INTERVALS: usize = 100;
+/// Groups that get intervals, survival, gain, advice and findings; with more of them none does, since an interval alone
+/// takes a thousand draws.
+const MOST_GROUPS_IN_DETAIL: usize = 100;
 
 /// The answer of `/api/v1/summary`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,12 +47,12 @@ pub struct Summary {
     pub survival: Vec<Survival>,
     /// What drafting bought, `aiperf` view.
     pub gain: Metrics,
+    /// The expected length at other depths; null while nothing was recorded.
+    pub advice: Option<Advice>,
     /// Acceptance by how far the replies had come; empty without ordered steps.
     pub along_the_reply: Vec<ReplyPart>,
     /// What goes along with acceptance length.
     pub relations: Vec<Relation>,
-    /// The expected length at other depths; null while nothing was recorded.
-    pub advice: Option<Advice>,
     /// What the engine's own counters say: null while they are not read.
     pub server: (),
     /// Share of the engine's steps that the records hold: null while the engine's counters are not read.
@@ -107,6 +108,31 @@ pub struct Sequences {
     pub pooled_spec_decode_acceptance_histogram: AcceptanceHistogram,
 }
 
+/// What AIPerf can't tell of a group, `aiperf` view.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Detail {
+    /// Share of steps that accepted at least position + 1 drafts.
+    pub survival: Vec<Survival>,
+    /// What drafting bought.
+    pub gain: Metrics,
+    /// The expected length at other depths; null while nothing was recorded.
+    pub advice: Option<Advice>,
+    /// What a person should know about these figures.
+    pub findings: Vec<Finding>,
+}
+
+impl Detail {
+    fn of(group: &Group) -> Self {
+        let (pooled, evidence) = (&group.aiperf.pooled, &group.evidence);
+        Self {
+            survival: survival::curve(&pooled.histogram, &evidence.widths),
+            gain: metrics::of_gain(group),
+            advice: (pooled.records > 0).then(|| advice::of(pooled, evidence)),
+            findings: findings::of(group),
+        }
+    }
+}
+
 /// One group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupSummary {
@@ -125,6 +151,29 @@ pub struct GroupSummary {
     pub pooled_spec_decode_acceptance_histogram: AcceptanceHistogram,
     /// The `all` view.
     pub sequences: Sequences,
+    /// What AIPerf can't tell; absent where there are more than 100 groups.
+    #[serde(flatten)]
+    pub detail: Option<Detail>,
+}
+
+impl Summary {
+    /// The same with the speed-up of each depth where drafting one token takes `draft_cost` of the time of one verify
+    /// step.
+    #[must_use]
+    pub fn with_draft_cost(mut self, draft_cost: f64) -> Self {
+        let weigh = |advice: &mut Option<Advice>| {
+            *advice = advice
+                .take()
+                .map(|advice| advice.with_draft_cost(draft_cost));
+        };
+        weigh(&mut self.advice);
+        for group in &mut self.groups {
+            if let Some(detail) = &mut group.detail {
+                weigh(&mut detail.advice);
+            }
+        }
+        self
+    }
 }
 
 /// Summarises what the query asks for.
@@ -144,7 +193,8 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
         }
     }
     let n = counts(&whole);
-    let with_intervals = parts.len() <= MOST_GROUPS_WITH_INTERVALS;
+    let detail = Detail::of(&whole);
+    let in_detail = parts.len() <= MOST_GROUPS_IN_DETAIL;
     Summary {
         scope: Scope {
             window: "all".to_owned(),
@@ -155,19 +205,18 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
         n,
         record_share: n.record_share(),
         metrics: metrics::of_group(&whole, true),
-        survival: survival::curve(&whole.aiperf.pooled.histogram, &whole.evidence.widths),
-        gain: metrics::of_gain(&whole),
+        survival: detail.survival,
+        gain: detail.gain,
+        advice: detail.advice,
+        findings: detail.findings,
         along_the_reply: whole.evidence.progress.parts(),
         relations: relation::of(&whole.evidence.samples),
-        advice: (whole.aiperf.pooled.records > 0)
-            .then(|| advice::of(&whole.aiperf.pooled, &whole.evidence)),
         sequences: sequences(&whole),
         server: (),
         coverage: (),
-        findings: findings::of(&whole),
         groups: parts
             .into_iter()
-            .map(|(key, group)| group_summary(key, group, with_intervals))
+            .map(|(key, group)| group_summary(key, group, in_detail))
             .collect(),
         pooled_spec_decode_acceptance_histogram: whole.aiperf.pooled.histogram,
         reasons: whole.reasons,
@@ -205,17 +254,14 @@ fn sequences(group: &Group) -> Sequences {
     }
 }
 
-fn group_summary(
-    key: BTreeMap<By, Option<String>>,
-    group: Group,
-    with_intervals: bool,
-) -> GroupSummary {
+fn group_summary(key: BTreeMap<By, Option<String>>, group: Group, in_detail: bool) -> GroupSummary {
     let n = counts(&group);
     GroupSummary {
         key,
         n,
         record_share: n.record_share(),
-        metrics: metrics::of_group(&group, with_intervals),
+        metrics: metrics::of_group(&group, in_detail),
+        detail: in_detail.then(|| Detail::of(&group)),
         sequences: sequences(&group),
         pooled_spec_decode_acceptance_histogram: group.aiperf.pooled.histogram,
         reasons: group.reasons,

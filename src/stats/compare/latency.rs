@@ -41,7 +41,7 @@ pub(super) fn of(
     let bands = bands(&base, &other);
     let n = |side: fn(&Band) -> &Vec<f64>| bands.iter().map(|band| side(band).len() as u64).sum();
     let ns = [n(|band| &band.base), n(|band| &band.other)];
-    let means = means(&bands, |values| mean(values));
+    let means = means(&bands, mean);
     let (mut differences, mut ratios) = (Vec::new(), Vec::new());
     if means.is_some() && ns.iter().all(|&n| n > 1) {
         for _ in 0..REPLICATES {
