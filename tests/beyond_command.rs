@@ -8,12 +8,16 @@
 mod numbers_support;
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
+use std::thread;
 
 use numbers_support::{observation, record, recorded, statistics};
 use spectap::cli::compare::{CompareArgs, CompareFormat};
+use spectap::cli::report::{ReportArgs, ReportFormat};
 use spectap::compare::run;
-use spectap::export::{Query, snapshot, summary, table};
+use spectap::export::{By, Query, snapshot, summary, table};
 use spectap::observation::Observation;
 
 /// Requests that accept more or fewer drafts, all of k = 4.
@@ -250,4 +254,89 @@ fn every_figure_beyond_stands_in_the_summary_with_its_n() {
     assert_eq!(json["relations"][0]["with"], "inter_token_latency");
     assert_eq!(json["relations"][1]["with"], "concurrency");
     assert_eq!(json["advice"]["obstacle"], "too_few");
+}
+
+/// A tap that answers one request with the snapshot of these exchanges.
+fn tap(observations: Vec<Observation>) -> (String, thread::JoinHandle<()>) {
+    let snapshot = snapshot(&statistics(observations), &Query::default());
+    let body = serde_json::to_string(&snapshot).expect("JSON");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    let server = thread::spawn(move || {
+        let (mut connection, _) = listener.accept().expect("a connection");
+        let mut head = Vec::new();
+        let mut piece = [0; 1024];
+        while !head.windows(4).any(|four| four == b"\r\n\r\n") {
+            let read = connection.read(&mut piece).expect("a request");
+            assert!(read > 0, "the request ended early");
+            head.extend_from_slice(&piece[..read]);
+        }
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        connection.write_all(answer.as_bytes()).expect("an answer");
+    });
+    (address, server)
+}
+
+#[tokio::test]
+async fn two_running_taps_are_compared_by_their_addresses() {
+    let ((base, first), (other, second)) = (tap(requests(60, 1)), tap(requests(60, 0)));
+    let args = CompareArgs {
+        base: base.clone(),
+        others: vec![other],
+        format: CompareFormat::Table,
+        seed: 1,
+    };
+    let mut out = Vec::new();
+    run(&args, &mut out).await.expect("a comparison");
+    first.join().expect("the first tap");
+    second.join().expect("the second tap");
+    let text = String::from_utf8(out).expect("text");
+    assert!(
+        text.starts_with(&format!("Base: {base} (60 requests")),
+        "{text}"
+    );
+    let length = text.lines().find(|line| line.contains("Acceptance Length"));
+    assert!(length.expect("a line").ends_with("lower"), "{text}");
+}
+
+/// What `spectap report` prints about these exchanges.
+async fn report(observations: Vec<Observation>, draft_cost: Option<f64>) -> String {
+    let (from, server) = tap(observations);
+    let args = ReportArgs {
+        from,
+        format: ReportFormat::Table,
+        by: vec![By::Model],
+        draft_cost,
+    };
+    let mut out = Vec::new();
+    spectap::report::run(&args, &mut out)
+        .await
+        .expect("a report");
+    server.join().expect("the tap");
+    String::from_utf8(out).expect("text")
+}
+
+#[tokio::test]
+async fn a_draft_cost_adds_the_advice_for_all_and_for_each_group() {
+    let observations = requests(60, 1);
+    let plain = report(observations.clone(), None).await;
+    assert!(!plain.contains("speed-up"), "{plain}");
+    let text = report(observations, Some(0.1)).await;
+    let advice =
+        "Estimate from the histogram of 1200 steps of 60 requests at k = 4, likely pessimistic";
+    assert_eq!(text.matches(advice).count(), 2, "{text}");
+    assert_eq!(
+        text.matches("At a draft cost of 0.1 the estimate is best at depth")
+            .count(),
+        2,
+        "{text}"
+    );
+    let few = report(requests(10, 1), Some(0.1)).await;
+    assert!(
+        few.contains("No advice on the draft depth: 200 steps of 10 requests are too few"),
+        "{few}"
+    );
 }

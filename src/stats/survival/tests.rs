@@ -88,7 +88,7 @@ fn steps_of_unknown_width_make_the_curve_a_lower_bound() {
         per_step_drafted: None,
         ..ordered(&[(1, 0), (2, 1), (2, 2), (2, 2)])
     };
-    let curve = curve_of(&[unknown.clone()]);
+    let curve = curve_of(std::slice::from_ref(&unknown));
     assert_eq!(
         figures(&curve),
         [(0.75, 4, Some(0.75), 4), (0.5, 4, Some(2.0 / 3.0), 3)]
