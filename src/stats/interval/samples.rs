@@ -1,9 +1,10 @@
 //! Single requests, kept for resampling: each one's counts, latency and concurrency, within a bound.
 //!
-//! Every request has a key that its id decides. When there are too many, those with the largest keys go, so that what
+//! Every request has a key that its times and counts decide. When there are too many, those with the largest keys go, so that what
 //! stays is a uniform sample, and parts merge to the same sample in any order and grouping.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +27,7 @@ const EVERY_KEY: u64 = 1 << 32;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Row", into = "Row")]
 pub struct Sample {
-    /// Decided by the id of the observation.
+    /// Decided by the times and counts of the exchange.
     pub key: u32,
     /// Verify steps; 0 where the engine tells totals alone.
     pub steps: u32,
@@ -75,7 +76,7 @@ impl Sample {
         let bounded = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let record = record.filter(|record| !record.is_zero_step());
         Self {
-            key: key(&observation.id),
+            key: key(observation, record),
             steps: bounded(record.and_then(countable_steps).unwrap_or(0)),
             accepted: bounded(record.map_or(0, |it| it.num_accepted_draft_tokens)),
             drafted: bounded(record.map_or(0, |it| it.num_draft_tokens)),
@@ -98,7 +99,7 @@ impl Sample {
         (self.steps > 0).then(|| 1.0 + f64::from(self.accepted) / f64::from(self.steps))
     }
 
-    /// What decides the order of samples: the key, then everything else, so that equal ids can't make a difference.
+    /// What decides the order of samples: the key, then everything else, so that equal keys can't make a difference.
     fn place(&self) -> (u32, u32, u32, u32, Option<u32>, u32) {
         let latency = self.inter_token_latency_ms.map(f32::to_bits);
         (
@@ -112,14 +113,28 @@ impl Sample {
     }
 }
 
-// FNV-1a folded to 32 bits: fast, and the random part of a ULID reaches every bit.
-fn key(id: &str) -> u32 {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in id.bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    // The last bytes of an id hardly reach the upper bits without this.
-    hash = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+/// A key that every form of an exchange gives alike, be it live, a row of a log or a line of a file: from its times in
+/// microseconds, which no two share as a rule, and its counts.
+fn key(observation: &Observation, record: Option<&AcceptanceRecord>) -> u32 {
+    let microseconds = |time: SystemTime| {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        since.as_micros() as u64
+    };
+    let parts = [
+        microseconds(observation.started_at),
+        microseconds(observation.ended_at),
+        observation.in_flight,
+        observation.usage.completion_tokens.unwrap_or(0),
+        record.map_or(0, |it| it.num_accepted_draft_tokens),
+        record.map_or(0, |it| it.num_draft_tokens),
+    ];
+    // SplitMix64's mixing step: neighbouring times get keys that have nothing to do with each other.
+    let hash = parts.into_iter().fold(0_u64, |hash, part| {
+        let mut mixed = (hash ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    });
     (hash >> 32) as u32
 }
 
@@ -239,8 +254,12 @@ impl Samples {
     /// whatever the order of arrival.
     pub fn first(&self, most: usize, wanted: impl Fn(&Sample) -> bool) -> Vec<Sample> {
         let mut found: Vec<Sample> = self.iter().filter(wanted).collect();
+        if found.len() > most {
+            // Cheaper than sorting what is left out.
+            found.select_nth_unstable_by_key(most, Sample::place);
+            found.truncate(most);
+        }
         found.sort_unstable_by_key(Sample::place);
-        found.truncate(most);
         found
     }
 }

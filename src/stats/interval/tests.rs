@@ -134,3 +134,45 @@ fn samples_go_through_json_unchanged() {
     assert_eq!(read.first(99, |_| true), samples.first(99, |_| true));
     assert_eq!(serde_json::to_string(&read).unwrap(), text);
 }
+
+#[test]
+fn keys_are_spread_evenly_and_the_same_for_a_row_without_ids_and_nanoseconds() {
+    use crate::observation::Observation;
+    use crate::stats::tests::{observation, record};
+    use std::time::Duration;
+    let at = |microseconds: u64| {
+        let base = observation(vec![record()]);
+        Observation {
+            started_at: base.started_at + Duration::from_micros(microseconds),
+            ..base
+        }
+    };
+    let mut samples = Samples::default();
+    for number in 0..4_000 {
+        samples.add(&at(number * 17), Some(&record()));
+    }
+    let mut quarters = [0; 4];
+    for sample in samples.iter() {
+        quarters[(sample.key >> 30) as usize] += 1;
+    }
+    assert!(
+        quarters
+            .iter()
+            .all(|&count: &i32| (count - 1_000).abs() < 120),
+        "{quarters:?}"
+    );
+    let live = Observation {
+        started_at: at(5).started_at + Duration::from_nanos(700),
+        ..at(5)
+    };
+    let row = Observation {
+        id: String::new(),
+        ..at(5)
+    };
+    let only = |observation: &Observation| {
+        let mut samples = Samples::default();
+        samples.add(observation, Some(&record()));
+        samples.first(1, |_| true)
+    };
+    assert_eq!(only(&live), only(&row));
+}
