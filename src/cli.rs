@@ -1,5 +1,6 @@
 //! The command line: one struct per command, one field per flag, each with an environment variable.
 
+pub mod compare;
 pub mod demo;
 pub mod report;
 pub mod serve;
@@ -58,6 +59,8 @@ pub enum Command {
     Demo(demo::DemoArgs),
     /// Print the Spec Decode table of a running tap.
     Report(report::ReportArgs),
+    /// Compare runs with intervals, and say when there is no evidence of a difference.
+    Compare(compare::CompareArgs),
     /// Run the simulated engine alone, for tests and benchmarks.
     Simulate(simulate::SimulateArgs),
 }

@@ -129,6 +129,7 @@ pub async fn run(
     take_back(drawn, out)?;
     writeln!(out, "{}", table::by_group(&summary))?;
     write!(out, "{}", table::spec_decode(&summary))?;
+    write!(out, "{}", table::beyond(&summary))?;
     out.flush()?;
     let totals = engine.log.totals();
     engine.stop().await;

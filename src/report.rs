@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use crate::cli::report::{ReportArgs, ReportFormat};
 use crate::cli::token;
 use crate::export::{summary, table};
+use crate::stats::advice::Advice;
 
-mod fetch;
+pub(crate) mod fetch;
 
 pub use fetch::FetchError;
 
@@ -61,16 +62,28 @@ pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportErr
         None => None,
     };
     let snapshot = fetch::snapshot(&args.from, token.as_deref()).await?;
-    let summary = summary::of_snapshot(&snapshot, &args.by);
+    let mut summary = summary::of_snapshot(&snapshot, &args.by);
+    if let Some(cost) = args.draft_cost {
+        summary = summary.with_draft_cost(cost);
+    }
     match args.format {
         ReportFormat::Json => {
             serde_json::to_writer_pretty(&mut *out, &summary)?;
             writeln!(out)?;
         }
         ReportFormat::Table => {
+            let draft_depth = |advice: Option<&Advice>| {
+                let wanted = advice.filter(|_| args.draft_cost.is_some());
+                wanted.map(table::draft_depth).unwrap_or_default()
+            };
             write!(out, "{}", table::spec_decode(&summary))?;
+            write!(out, "{}", table::beyond(&summary))?;
+            write!(out, "{}", draft_depth(summary.advice.as_ref()))?;
             for group in &summary.groups {
                 write!(out, "\n{}", table::spec_decode_of_group(group))?;
+                let detail = group.detail.as_ref();
+                let advice = detail.and_then(|detail| detail.advice.as_ref());
+                write!(out, "{}", draft_depth(advice))?;
             }
         }
     }

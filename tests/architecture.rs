@@ -47,6 +47,11 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
         "report",
         Some(&["export", "stats", "observation", "record", "cli"]),
     ),
+    // A run is fetched as a report is.
+    (
+        "compare",
+        Some(&["export", "stats", "observation", "record", "report", "cli"]),
+    ),
     // The double of an engine must not share a mistake with what it tests.
     ("simulate", Some(&[])),
     (

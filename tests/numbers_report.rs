@@ -56,6 +56,7 @@ async fn report(from: &str, format: ReportFormat, by: Vec<By>) -> Result<String,
         admin_token_file: None,
         format,
         by,
+        draft_cost: None,
     };
     let mut out = Vec::new();
     match run(&args, &mut out).await {
@@ -76,7 +77,8 @@ async fn failure(response: &str) -> String {
 #[tokio::test]
 async fn it_prints_the_table_that_the_tap_itself_would_print() {
     let exchanges = aiperf_observations("aiperf-vllm");
-    let expected = table::spec_decode(&summary(&statistics(exchanges.clone()), &Query::default()));
+    let summary = summary(&statistics(exchanges.clone()), &Query::default());
+    let expected = table::spec_decode(&summary) + &table::beyond(&summary);
     let (address, server) = answer_once(snapshot_answer(exchanges));
     let text = report(&address, ReportFormat::Table, Vec::new()).await;
     assert_eq!(text, Ok(expected));

@@ -35,6 +35,18 @@ pub struct ReportArgs {
         env = "SPECTAP_REPORT_BY"
     )]
     pub by: Vec<By>,
+
+    /// Also the advice on the draft depth, with the speed-up where drafting one token takes this part of the time of
+    /// one verify step (about the drafter's share of the model's size; 0 for n-grams).
+    #[arg(long, value_name = "RATIO", value_parser = read_ratio, env = "SPECTAP_REPORT_DRAFT_COST")]
+    pub draft_cost: Option<f64>,
+}
+
+fn read_ratio(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|ratio: &f64| ratio.is_finite() && *ratio >= 0.0)
+        .ok_or_else(|| "should be a number from 0 on, such as 0.05".to_owned())
 }
 
 /// Forms of a report.

@@ -2,8 +2,9 @@
 //!
 //! [`snapshot()`] is the machine form; [`summary()`] is computed from it and nothing else, so that a report made
 //! elsewhere from a fetched snapshot shows what the tap itself shows. [`table`] prints a summary as AIPerf prints its
-//! Spec Decode section; [`prometheus`] offers the same sums as Prometheus series.
+//! Spec Decode section; [`compare`] shows runs side by side; [`prometheus`] offers the same sums as Prometheus series.
 
+pub mod compare;
 pub mod openmetrics;
 pub mod prometheus;
 pub mod query;

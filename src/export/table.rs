@@ -8,10 +8,12 @@ use crate::record::AcceptanceHistogram;
 use crate::stats::steps_in;
 
 mod absence;
+mod beyond;
 mod by_group;
 mod grid;
 
 pub use absence::sentence as why_nothing;
+pub use beyond::{beyond, draft_depth};
 pub use by_group::by_group;
 
 /// Rows in AIPerf's order: tag, label, unit.
@@ -60,15 +62,10 @@ const FIRST_JOINED_BUCKET: u32 = 8;
 /// The section for all of a summary: table and histogram line, or the sentence that says why there is none.
 pub fn spec_decode(summary: &Summary) -> String {
     let histogram = &summary.pooled_spec_decode_acceptance_histogram;
-    let mut text = match section("Spec Decode", &summary.metrics, histogram) {
+    match section("Spec Decode", &summary.metrics, histogram) {
         Some(section) => with_counts(section, &summary.n, &summary.reasons),
         None => format!("{}\n", why_nothing(&summary.n, &summary.reasons)),
-    };
-    for finding in &summary.findings {
-        text.push_str(&finding.text);
-        text.push('\n');
     }
-    text
 }
 
 /// The section for one group; the title names it.

@@ -26,7 +26,7 @@ const PATH: &str = "/api/v1/snapshot";
 pub enum FetchError {
     /// The address is no plain `http://HOST:PORT`.
     #[error(
-        "--from {from}: not an address of a tap; should be http://HOST:PORT, such as http://127.0.0.1:8091"
+        "{from}: not an address of a tap; should be http://HOST:PORT, such as http://127.0.0.1:8091"
     )]
     Address {
         /// What was given.
@@ -109,7 +109,7 @@ pub enum FetchError {
 }
 
 /// Gets the snapshot of the tap whose admin port is at `from`.
-pub(super) async fn snapshot(from: &str, token: Option<&str>) -> Result<Snapshot, FetchError> {
+pub(crate) async fn snapshot(from: &str, token: Option<&str>) -> Result<Snapshot, FetchError> {
     let from = from.trim_end_matches('/');
     let uri = address(from)?;
     let body = tokio::time::timeout(DEADLINE, get(from, uri, token))
