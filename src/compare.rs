@@ -1,8 +1,10 @@
 //! `spectap compare`: runs side by side, with intervals and a verdict that says "no evidence" when there is none.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use crate::cli::compare::{CompareArgs, CompareFormat};
+use crate::cli::token;
 use crate::export::compare::{comparison, tables};
 
 mod source;
@@ -12,6 +14,14 @@ pub use source::SourceError;
 /// Why there is no comparison.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
+    /// The token file can't be used.
+    #[error("invalid value '{}' for '--admin-token-file': {problem}", path.display())]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
     /// A run could not be read.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -29,7 +39,7 @@ impl CompareError {
         let kind = match self {
             CompareError::Write(error) => Some(error.kind()),
             CompareError::Json(error) => error.io_error_kind(),
-            CompareError::Source(_) => None,
+            CompareError::Source(_) | CompareError::Token { .. } => None,
         };
         kind == Some(std::io::ErrorKind::BrokenPipe)
     }
@@ -41,10 +51,17 @@ impl CompareError {
 ///
 /// [`CompareError`], whose text says what went wrong, where, and what to try.
 pub async fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<(), CompareError> {
-    let base = source::read(&args.base).await?;
+    let token = match &args.admin_token_file {
+        Some(path) => Some(token::read(path).map_err(|problem| CompareError::Token {
+            path: path.clone(),
+            problem,
+        })?),
+        None => None,
+    };
+    let base = source::read(&args.base, token.as_deref()).await?;
     let mut others = Vec::new();
     for other in &args.others {
-        others.push((other.as_str(), source::read(other).await?));
+        others.push((other.as_str(), source::read(other, token.as_deref()).await?));
     }
     let comparison = comparison((&args.base, &base), &others, args.seed);
     match args.format {

@@ -38,6 +38,7 @@ fn requests(n: u64, base: u64) -> Vec<Observation> {
 async fn compare(files: &[&Path], format: CompareFormat) -> Result<String, String> {
     let mut names = files.iter().map(|file| file.display().to_string());
     let args = CompareArgs {
+        admin_token_file: None,
         base: names.next().expect("a base"),
         others: names.collect(),
         format,
@@ -200,6 +201,7 @@ async fn a_file_that_can_not_be_read_is_named() {
         assert!(error.contains(says), "{text}: {error}");
     }
     let args = CompareArgs {
+        admin_token_file: None,
         base: "http://127.0.0.1:1/path".into(),
         others: vec!["x".into()],
         format: CompareFormat::Table,
@@ -284,6 +286,7 @@ fn tap(observations: Vec<Observation>) -> (String, thread::JoinHandle<()>) {
 async fn two_running_taps_are_compared_by_their_addresses() {
     let ((base, first), (other, second)) = (tap(requests(60, 1)), tap(requests(60, 0)));
     let args = CompareArgs {
+        admin_token_file: None,
         base: base.clone(),
         others: vec![other],
         format: CompareFormat::Table,
@@ -306,6 +309,7 @@ async fn two_running_taps_are_compared_by_their_addresses() {
 async fn report(observations: Vec<Observation>, draft_cost: Option<f64>) -> String {
     let (from, server) = tap(observations);
     let args = ReportArgs {
+        admin_token_file: None,
         from,
         format: ReportFormat::Table,
         by: vec![By::Model],

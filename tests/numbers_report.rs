@@ -231,6 +231,7 @@ async fn the_token_is_sent_and_its_lack_is_said_with_the_flag_that_gives_it() {
             admin_token_file: Some(file.clone()),
             format: ReportFormat::Table,
             by: Vec::new(),
+            draft_cost: None,
         };
         let result = run(&args, &mut Vec::new()).await;
         let head = server.join().expect("the server").to_lowercase();

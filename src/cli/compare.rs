@@ -1,5 +1,7 @@
 //! Flags of `spectap compare`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 
 /// Compare runs with intervals and a verdict that says when there is no evidence.
@@ -13,6 +15,10 @@ pub struct CompareArgs {
     /// The runs to compare with it.
     #[arg(value_name = "OTHER", required = true)]
     pub others: Vec<String>,
+
+    /// File with the token that the taps' admin ports ask for.
+    #[arg(long, value_name = "FILE", env = "SPECTAP_ADMIN_TOKEN_FILE")]
+    pub admin_token_file: Option<PathBuf>,
 
     /// How to print it.
     #[arg(long, value_enum, default_value_t, env = "SPECTAP_COMPARE_FORMAT")]

@@ -48,9 +48,9 @@ pub enum SourceError {
 }
 
 /// Everything of a run in one group.
-pub(super) async fn read(name: &str) -> Result<Group, SourceError> {
+pub(super) async fn read(name: &str, token: Option<&str>) -> Result<Group, SourceError> {
     if name.starts_with("http://") || name.starts_with("https://") {
-        return Ok(whole(&fetch::snapshot(name).await?));
+        return Ok(whole(&fetch::snapshot(name, token).await?));
     }
     let failed = |reason| SourceError::File {
         name: name.to_owned(),
