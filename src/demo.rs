@@ -161,6 +161,8 @@ fn tap_settings(args: &DemoArgs, engine_url: &str) -> Result<Config, UpstreamAdd
         most_series: 5_000,
         admin_token: None,
         protect_metrics: false,
+        records: None,
+        notes: BTreeMap::new(),
     })
 }
 

@@ -99,6 +99,10 @@ pub struct ServeArgs {
     /// Ask for the token on /metrics as well.
     #[arg(long, requires = "admin_token_file", env = "SPECTAP_PROTECT_METRICS")]
     pub protect_metrics: bool,
+
+    /// The records file.
+    #[command(flatten)]
+    pub records: super::records::RecordsArgs,
 }
 
 /// The engine's kind.

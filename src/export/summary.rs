@@ -12,8 +12,10 @@ use super::snapshot::{Filter, Snapshot, snapshot};
 use crate::observation::{Acceptance, Reason};
 use crate::record::AcceptanceHistogram;
 use crate::stats::{Group, Period, Statistics, steps_in};
+use crate::store::records::Manifest;
 
 pub mod metrics;
+mod throughput;
 
 pub use metrics::{Metric, Metrics};
 
@@ -23,6 +25,9 @@ const MOST_POSITIONS: u32 = 256;
 /// The answer of `/api/v1/summary`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// Where the figures come from: the tap, or each records file.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub manifests: Vec<Manifest>,
     /// Which exchanges it is about.
     pub scope: Scope,
     /// Exchanges by what became of their acceptance numbers.
@@ -155,6 +160,7 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
     }
     let n = counts(&whole);
     Summary {
+        manifests: snapshot.manifests.clone(),
         scope: Scope {
             window: "all".to_owned(),
             run: None,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::throughput;
 use crate::stats::{Distribution, Group, View};
 
 /// Figures by AIPerf's tag. A figure without a value is absent, never 0.
@@ -87,7 +88,7 @@ impl Metric {
         })
     }
 
-    fn run_level(unit: &str, value: f64, n: u64) -> Self {
+    pub(super) fn run_level(unit: &str, value: f64, n: u64) -> Self {
         Self {
             unit: unit.to_owned(),
             avg: value,
@@ -129,6 +130,7 @@ pub(super) fn of_group(group: &Group) -> Metrics {
             Metric::per_request(unit, distribution, 1.0),
         );
     }
+    throughput::add(&mut metrics, group);
     metrics
 }
 
@@ -222,7 +224,7 @@ fn put_run_level(metrics: &mut Metrics, view: &View) {
     }
 }
 
-fn put(metrics: &mut Metrics, tag: &str, metric: Option<Metric>) {
+pub(super) fn put(metrics: &mut Metrics, tag: &str, metric: Option<Metric>) {
     if let Some(metric) = metric {
         metrics.insert(tag.to_owned(), metric);
     }
