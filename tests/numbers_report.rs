@@ -13,6 +13,7 @@ use std::thread;
 
 use numbers_support::{aiperf_observations, observation, record, recorded, statistics};
 use spectap::cli::report::{ReportArgs, ReportFormat};
+use spectap::export::table::Look;
 use spectap::export::{By, Query, snapshot, summary, table};
 use spectap::observation::Observation;
 use spectap::report::run;
@@ -52,9 +53,14 @@ fn snapshot_answer(exchanges: Vec<Observation>) -> Vec<u8> {
 
 async fn report(from: &str, format: ReportFormat, by: Vec<By>) -> Result<String, String> {
     let args = ReportArgs {
+        files: Vec::new(),
         from: from.to_owned(),
+        bodies: None,
         format,
         by,
+        filter: Vec::new(),
+        all: false,
+        labels: None,
     };
     let mut out = Vec::new();
     match run(&args, &mut out).await {
@@ -75,7 +81,12 @@ async fn failure(response: &str) -> String {
 #[tokio::test]
 async fn it_prints_the_table_that_the_tap_itself_would_print() {
     let exchanges = aiperf_observations("aiperf-vllm");
-    let expected = table::spec_decode(&summary(&statistics(exchanges.clone()), &Query::default()));
+    let summary = summary(&statistics(exchanges.clone()), &Query::default());
+    let expected = format!(
+        "{}\n{}",
+        table::spec_decode(&summary),
+        table::traffic("Traffic", &summary.metrics, Look::default()).expect("lengths")
+    );
     let (address, server) = answer_once(snapshot_answer(exchanges));
     let text = report(&address, ReportFormat::Table, Vec::new()).await;
     assert_eq!(text, Ok(expected));

@@ -228,7 +228,7 @@ fn group_summary(key: BTreeMap<By, Option<String>>, group: Group) -> GroupSummar
     }
 }
 
-fn survival(histogram: &AcceptanceHistogram) -> Vec<Survival> {
+pub(super) fn survival(histogram: &AcceptanceHistogram) -> Vec<Survival> {
     let n = steps_in(histogram, ..);
     let deepest = histogram.keys().next_back().copied().unwrap_or(0);
     (0..deepest.min(MOST_POSITIONS))

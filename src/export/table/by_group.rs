@@ -6,7 +6,7 @@ use crate::export::summary::{Counts, GroupSummary, Metrics, Summary};
 const FIGURES: [&str; 6] = ["n", "recorded", "length", "rate", "steps", "zero-step"];
 
 /// The groups' names in one text: `model qwen, engine vllm`.
-pub(super) fn name(group: &GroupSummary) -> String {
+pub fn name(group: &GroupSummary) -> String {
     let parts: Vec<String> = group
         .key
         .iter()
