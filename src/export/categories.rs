@@ -92,6 +92,14 @@ impl Kind {
         }
     }
 
+    /// Requests that it is made of.
+    fn n(self, pooled: &Pooled) -> u64 {
+        match self {
+            Kind::Length => pooled.records_with_steps,
+            Kind::Rate => pooled.records,
+        }
+    }
+
     fn of(self, pooled: &Pooled) -> Option<f64> {
         match self {
             Kind::Length => pooled.length(),
@@ -151,7 +159,7 @@ fn figures(kind: Kind, row: &BTreeMap<String, Pooled>) -> Figures {
     for (tag, pooled) in row {
         all.merge(pooled);
         if let Some(value) = kind.of(pooled) {
-            let n = pooled.records;
+            let n = kind.n(pooled);
             categories.insert(tag.clone(), Value { value, n });
         }
     }
@@ -160,7 +168,7 @@ fn figures(kind: Kind, row: &BTreeMap<String, Pooled>) -> Figures {
         unit: kind.unit(),
         overall: (!categories.is_empty()).then(|| sum / categories.len() as f64),
         pooled: kind.of(&all),
-        n: all.records,
+        n: kind.n(&all),
         categories,
     }
 }
@@ -202,14 +210,16 @@ pub fn to_csv(matrix: &Matrix, mark: Option<&str>) -> String {
         };
         for row in &matrix.models {
             let mut line = vec![name.clone(), row.model.clone()];
-            for cell in cells(matrix, row, kind) {
+            let cells = cells(matrix, row, kind);
+            let n = cells.last().and_then(|pooled| pooled.n).unwrap_or(0);
+            for cell in cells {
                 line.push(
                     cell.value
                         .map(|value| format!("{value:.2}"))
                         .unwrap_or_default(),
                 );
             }
-            line.push(row.acceptance_length.n.to_string());
+            line.push(n.to_string());
             text.push_str(&csv::line(line.iter().map(String::as_str)));
         }
     }

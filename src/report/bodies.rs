@@ -64,7 +64,11 @@ pub(super) fn gather(directory: &Path, gathered: &mut Gathered<'_>) -> Result<()
         } else {
             String::new()
         };
-        tracing::warn!("skipped {count} files: {}{more}", skipped.join(", "));
+        tracing::warn!(
+            "skipped {count} of {} files: {}{more}",
+            files.len(),
+            skipped.join(", ")
+        );
     }
     Ok(())
 }
