@@ -35,9 +35,10 @@ pub struct RecordsArgs {
     #[arg(long, value_enum, default_value_t = Fsync::Interval, requires = "records", env = "SPECTAP_RECORDS_FSYNC")]
     pub records_fsync: Fsync,
 
-    /// A note for the manifest of the records file, of exports and of reports; may repeat. acceptance=synthetic says that
+    /// A note for the manifest of the records file, of exports and of reports; may repeat (in the
+    /// environment, one a line). acceptance=synthetic says that
     /// the engine is told how much to accept: every figure of a report is then marked as forced acceptance.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_note, value_delimiter = ',', env = "SPECTAP_NOTE")]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_note, value_delimiter = '\n', env = "SPECTAP_NOTE")]
     pub note: Vec<(String, String)>,
 }
 

@@ -13,7 +13,7 @@ pub struct ReportArgs {
     #[arg(
         value_name = "FILE",
         env = "SPECTAP_REPORT_FILES",
-        value_delimiter = ','
+        value_delimiter = '\n'
     )]
     pub files: Vec<PathBuf>,
 
@@ -54,7 +54,7 @@ pub struct ReportArgs {
     #[arg(
         long,
         value_name = "KEY=VALUE",
-        value_delimiter = ',',
+        value_delimiter = '\n',
         value_parser = parse_filter,
         env = "SPECTAP_REPORT_FILTER"
     )]

@@ -79,6 +79,7 @@ pub enum OpenError {
     #[error("{source}; name a file in a directory that spectap may write to")]
     File {
         /// What the system said.
+        #[from]
         source: io::Error,
     },
     /// There is a file of another kind.

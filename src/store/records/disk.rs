@@ -53,12 +53,8 @@ impl Disk {
 
     /// Opens the file for the first time, and looks that it is not somebody else's.
     pub(super) fn open_first(&mut self) -> Result<(), OpenError> {
-        let file = |source| OpenError::File { source };
-        let mut opened = open(&self.path).map_err(file)?;
-        if opened.size > 0 && !begins_with_manifest(&mut opened.file).map_err(file)? {
-            return Err(OpenError::NotRecords);
-        }
-        opened.cut_torn_line().map_err(file)?;
+        let mut opened = open(&self.path)?;
+        opened.take_over()?;
         self.open = Some(opened);
         Ok(())
     }
@@ -98,7 +94,8 @@ impl Disk {
             Some(open) => open,
             none => {
                 let mut opened = open(&self.path)?;
-                opened.cut_torn_line()?;
+                // Somebody may have put a file of another kind there meanwhile.
+                opened.take_over().map_err(io::Error::other)?;
                 none.insert(opened)
             }
         };
@@ -157,6 +154,14 @@ impl Open {
         }
         self.size += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Makes the file ready for more lines, if it is a records file.
+    fn take_over(&mut self) -> Result<(), OpenError> {
+        if self.size > 0 && !begins_with_manifest(&mut self.file)? {
+            return Err(OpenError::NotRecords);
+        }
+        Ok(self.cut_torn_line()?)
     }
 
     /// Cuts off a last line that has no end: whoever wrote it was stopped in the middle.

@@ -168,6 +168,22 @@ fn somebody_elses_file_is_left_alone() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "no line end");
 }
 
+#[tokio::test]
+async fn a_foreign_file_that_takes_the_place_of_an_open_one_is_left_alone_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("records.jsonl");
+    let counters = counters();
+    let settings = settings(&path, RecordsFormat::Spectap);
+    let file = RecordsFile::open(settings, manifest(), counters.clone()).unwrap();
+    let other = directory.path().join("other");
+    fs::write(&other, "mine").unwrap();
+    fs::rename(&other, &path).unwrap();
+    file.sink().record(Arc::new(observation(1)));
+    file.finish().await;
+    assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+    assert_eq!(counters.dropped_so_far(Dropped::WriteFailed), 1);
+}
+
 #[test]
 fn a_queue_that_is_full_drops_and_counts_and_never_waits() {
     let (sender, receiver) = sync_channel(2);
