@@ -260,6 +260,22 @@ async fn captured_bodies_give_what_the_tap_would_have_seen() {
 }
 
 #[tokio::test]
+async fn a_report_names_the_bytes_that_it_is_about() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("records.jsonl");
+    // Its SHA-256 is sha256sum's.
+    let line = r#"{"manifest":{"form":1,"version":"0.1.0","commit":"","start":"2026-12-01T09:00:00Z","engine":null}}"#;
+    fs::write(&path, format!("{line}\n")).expect("a file");
+    let path = path.to_str().expect("a plain path");
+    let text = report(&[path, "--format=json"]).await.expect("a report");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(
+        json["records"],
+        json!([{"file": path, "sha256": "eb7775cc5790e730b170021eacba859dcc8d3d1178e50438adb791668490ce5f", "exchanges": 0}])
+    );
+}
+
+#[tokio::test]
 async fn names_in_markdown_break_no_table() {
     let exchanges = [tagged("a|b<i>", None, "1", &[1, 1])];
     let text = report_of(&exchanges, &["--format=markdown", "--by=model", "--all"]).await;

@@ -9,11 +9,11 @@ use serde_json::json;
 
 use super::ReportError;
 use super::labels::Labels;
-use super::render::Report;
+use super::render::{Report, Source};
 use crate::export::{By, Query, Snapshot, Summary, snapshot, snapshot::Filter, summary};
 use crate::observation::{Observation, ObservationSink};
 use crate::stats::{GroupKey, Period, Statistics};
-use crate::store::records::{self, Head, Line, Manifest, Skipped};
+use crate::store::records::{self, FileRead, Head, Line, Manifest, Skipped};
 
 /// Why there is nothing to report on.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +65,7 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Gathered<'a> {
     wanted: Wanted<'a>,
     manifests: Vec<Manifest>,
+    sources: Vec<Source>,
     statistics: Statistics,
     hours: BTreeMap<String, Statistics>,
     widths: Widths,
@@ -78,6 +79,7 @@ impl<'a> Gathered<'a> {
         Self {
             wanted,
             manifests: Vec::new(),
+            sources: Vec::new(),
             statistics: Statistics::new(),
             hours: BTreeMap::new(),
             widths: Widths::new(),
@@ -90,8 +92,10 @@ impl<'a> Gathered<'a> {
     pub(super) fn take_files(&mut self, files: &[PathBuf]) -> Result<(), SourceError> {
         for path in files {
             let mut read = 0_u64;
-            let skipped = records::read(path, |line| {
+            let mut exchanges = 0;
+            let FileRead { sha256, skipped } = records::read(path, |line| {
                 read += 1;
+                exchanges += u64::from(matches!(line, Line::Observation(_)));
                 self.take_line(line);
             })
             .map_err(|source| SourceError::Read {
@@ -109,6 +113,11 @@ impl<'a> Gathered<'a> {
                 });
             }
             tell_skipped(path, &skipped);
+            self.sources.push(Source {
+                file: path.display().to_string(),
+                sha256,
+                exchanges,
+            });
         }
         Ok(())
     }
@@ -208,6 +217,7 @@ impl<'a> Gathered<'a> {
         };
         let mut report = Report::of_snapshot(whole, by);
         report.widths = self.widths;
+        report.sources = self.sources;
         if self.wanted.by_hour {
             let rest: Vec<By> = by.iter().copied().filter(|by| *by != By::Hour).collect();
             report.summary.groups = groups_by_hour(&self.hours, &rest);

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::ReportError;
@@ -13,10 +14,21 @@ use crate::export::table::{self, Look};
 use crate::export::{By, Snapshot, Summary, csv, markdown, summary, synthetic};
 use crate::store::records::{FORCED_ACCEPTANCE, Manifest};
 
+/// A records file that a report is about.
+#[derive(Debug, Serialize)]
+pub(super) struct Source {
+    /// As it was named.
+    pub(super) file: String,
+    pub(super) sha256: String,
+    /// Exchanges in it, before any filter.
+    pub(super) exchanges: u64,
+}
+
 /// What a report is made of.
 pub(super) struct Report {
     pub(super) summary: Summary,
     pub(super) widths: Widths,
+    pub(super) sources: Vec<Source>,
     matrix: Option<Matrix>,
 }
 
@@ -26,6 +38,7 @@ impl Report {
         Self {
             summary: summary::of_snapshot(&snapshot, &by),
             widths: Widths::new(),
+            sources: Vec::new(),
             matrix: categories::of_snapshot(&snapshot),
         }
     }
@@ -88,6 +101,9 @@ impl Report {
         out: &mut dyn Write,
     ) -> Result<(), ReportError> {
         let mut report = serde_json::to_value(&self.summary)?;
+        if !self.sources.is_empty() {
+            report["records"] = json!(self.sources);
+        }
         if let Some(matrix) = matrix {
             report["categories"] = json!(matrix);
         }
@@ -114,7 +130,9 @@ impl Report {
         };
         match format {
             ReportFormat::Json => {
-                let mut report = json!({"manifests": self.summary.manifests, "categories": matrix});
+                let mut report = json!({
+                    "manifests": self.summary.manifests, "records": self.sources, "categories": matrix,
+                });
                 if let Some(mark) = look.mark {
                     put_mark(&mut report, mark);
                 }

@@ -29,7 +29,7 @@ use super::weight;
 pub use counters::RecordsCounters;
 pub use line::RecordsFormat;
 pub use manifest::{FORCED_ACCEPTANCE, FORM, Manifest};
-pub use reading::{Head, Line, Skipped, read, read_line};
+pub use reading::{FileRead, Head, Line, Skipped, read, read_line};
 
 use counters::Dropped;
 use disk::Disk;

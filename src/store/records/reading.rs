@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::observation::Observation;
 
@@ -34,6 +35,15 @@ pub struct Head {
     pub per_step_dropped: u64,
 }
 
+/// What became of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileRead {
+    /// SHA-256 of all its bytes, in hexadecimal digits.
+    pub sha256: String,
+    /// What could not be read.
+    pub skipped: Skipped,
+}
+
 /// Lines that could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
@@ -48,15 +58,17 @@ pub struct Skipped {
 /// # Errors
 ///
 /// When the file can't be read. Lines that can't are in [`Skipped`].
-pub fn read(path: &Path, mut take: impl FnMut(Line)) -> io::Result<Skipped> {
+pub fn read(path: &Path, mut take: impl FnMut(Line)) -> io::Result<FileRead> {
     let mut reader = BufReader::new(File::open(path)?);
     let mut skipped = Skipped::default();
+    let mut digest = Sha256::new();
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
         if reader.read_until(b'\n', &mut line)? == 0 {
             break;
         }
+        digest.update(&line);
         if line.trim_ascii().is_empty() {
             continue;
         }
@@ -68,7 +80,10 @@ pub fn read(path: &Path, mut take: impl FnMut(Line)) -> io::Result<Skipped> {
             }
         }
     }
-    Ok(skipped)
+    Ok(FileRead {
+        sha256: format!("{:x}", digest.finalize()),
+        skipped,
+    })
 }
 
 /// Reads one line.

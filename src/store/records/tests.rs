@@ -67,11 +67,11 @@ async fn write(path: &Path, format: RecordsFormat, exchanges: Vec<Observation>) 
 
 fn all(path: &Path) -> (Vec<Manifest>, Vec<Observation>, Skipped) {
     let (mut manifests, mut observations) = (Vec::new(), Vec::new());
-    let skipped = read(path, |line| match line {
+    let read = read(path, |line| match line {
         Line::Head(head) => manifests.push(head.manifest),
         Line::Observation(observation) => observations.push(*observation),
     });
-    (manifests, observations, skipped.unwrap())
+    (manifests, observations, read.unwrap().skipped)
 }
 
 fn shown(observations: &[Observation]) -> Vec<Value> {
