@@ -50,7 +50,7 @@ pub enum Command {
     Serve(serve::ServeArgs),
     /// Show the whole thing on this machine: a simulated engine, traffic, the tap, and a live table.
     Demo(demo::DemoArgs),
-    /// Print the Spec Decode table of a running tap.
+    /// Print the numbers of a running tap, of records files or of captured bodies.
     Report(report::ReportArgs),
     /// Run the simulated engine alone, for tests and benchmarks.
     Simulate(simulate::SimulateArgs),

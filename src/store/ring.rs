@@ -123,7 +123,7 @@ impl ObservationRing {
         kept.dropped + kept.entries.len() as u64
     }
 
-    /// Up to [`CHUNK`] observations from `place` on and before `end`, oldest first, with their places; what is no longer
+    /// Some observations from `place` on and before `end`, oldest first, with their places; what is no longer
     /// kept is passed over.
     pub fn chunk_from(&self, place: u64, end: u64) -> Vec<(u64, Arc<Observation>)> {
         let kept = self.lock();
