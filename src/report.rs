@@ -1,23 +1,34 @@
-//! `spectap report`: fetch a running tap's snapshot and print the Spec Decode section.
+//! `spectap report`: gets numbers from a running tap, from records files or from captured bodies, and prints them.
 //!
-//! The numbers are computed here from the snapshot by the code that the tap itself uses for its summary.
+//! The figures are computed here by the code that the tap itself uses for its summary, so that a tap, the file that it
+//! wrote and a report of either show the same.
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use crate::cli::report::{ReportArgs, ReportFormat};
 use crate::cli::token;
-use crate::export::{summary, table};
-use crate::stats::advice::Advice;
+use crate::export::{By, Query, QueryError};
 
+mod bodies;
 pub(crate) mod fetch;
+mod gather;
+mod labels;
+mod render;
+mod response;
 
 pub use fetch::FetchError;
+pub use gather::SourceError;
+pub use labels::LabelsError;
+
+use gather::{Gathered, Wanted};
+use labels::Labels;
+use render::Report;
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The snapshot could not be had.
+    /// The tap could not be asked.
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// The token file can't be used.
@@ -28,6 +39,15 @@ pub enum ReportError {
         /// What is wrong, and what would be right.
         problem: String,
     },
+    /// A file could not be read, or there is nothing in it.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The labels could not be read.
+    #[error(transparent)]
+    Labels(#[from] LabelsError),
+    /// The filter can't be.
+    #[error("--filter {0}")]
+    Filter(#[from] QueryError),
     /// The report could not be written.
     #[error("can't write the report: {0}")]
     Write(#[from] std::io::Error),
@@ -42,7 +62,7 @@ impl ReportError {
         let kind = match self {
             ReportError::Write(error) => Some(error.kind()),
             ReportError::Json(error) => error.io_error_kind(),
-            ReportError::Fetch(_) | ReportError::Token { .. } => None,
+            _ => None,
         };
         kind == Some(std::io::ErrorKind::BrokenPipe)
     }
@@ -61,32 +81,52 @@ pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportErr
         })?),
         None => None,
     };
-    let snapshot = fetch::snapshot(&args.from, token.as_deref()).await?;
-    let mut summary = summary::of_snapshot(&snapshot, &args.by);
+    let token = token.as_deref();
+    let pairs = args
+        .filter
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()));
+    let query = Query::from_pairs(pairs)?;
+    let labels = args.labels.as_deref().map(Labels::read).transpose()?;
+    let needs_exchanges = labels.is_some()
+        || args.format == ReportFormat::Jsonl
+        || args.by.contains(&By::Hour)
+        || !args.files.is_empty()
+        || args.bodies.is_some();
+    let mut report = if needs_exchanges {
+        let wanted = Wanted {
+            query: &query,
+            by_hour: args.by.contains(&By::Hour),
+            labels,
+            lines: (args.format == ReportFormat::Jsonl).then_some(&mut *out),
+        };
+        let mut gathered = Gathered::new(wanted);
+        if let Some(directory) = &args.bodies {
+            bodies::gather(directory, &mut gathered)?;
+        } else if args.files.is_empty() {
+            gathered.take_export(&args.from, &fetch::export(&args.from, token).await?)?;
+        } else {
+            gathered.take_files(&args.files)?;
+        }
+        let report = gathered.into_report(&args.by)?;
+        if args.format == ReportFormat::Jsonl {
+            out.flush()?;
+            return Ok(());
+        }
+        report
+    } else {
+        let mut snapshot = fetch::snapshot(&args.from, token).await?;
+        gather::narrow(&mut snapshot, &query);
+        let mut report = Report::of_snapshot(snapshot, &args.by);
+        if args.format == ReportFormat::Synthetic {
+            report.widths = gather::widths(&fetch::recorded(&args.from, token).await?, &query);
+        }
+        report
+    };
     if let Some(cost) = args.draft_cost {
-        summary = summary.with_draft_cost(cost);
+        report.summary = report.summary.with_draft_cost(cost);
     }
-    match args.format {
-        ReportFormat::Json => {
-            serde_json::to_writer_pretty(&mut *out, &summary)?;
-            writeln!(out)?;
-        }
-        ReportFormat::Table => {
-            let draft_depth = |advice: Option<&Advice>| {
-                let wanted = advice.filter(|_| args.draft_cost.is_some());
-                wanted.map(table::draft_depth).unwrap_or_default()
-            };
-            write!(out, "{}", table::spec_decode(&summary))?;
-            write!(out, "{}", table::beyond(&summary))?;
-            write!(out, "{}", draft_depth(summary.advice.as_ref()))?;
-            for group in &summary.groups {
-                write!(out, "\n{}", table::spec_decode_of_group(group))?;
-                let detail = group.detail.as_ref();
-                let advice = detail.and_then(|detail| detail.advice.as_ref());
-                write!(out, "{}", draft_depth(advice))?;
-            }
-        }
-    }
+    report.print(args, out)?;
     out.flush()?;
     Ok(())
 }

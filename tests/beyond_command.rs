@@ -17,6 +17,7 @@ use numbers_support::{observation, record, recorded, statistics};
 use spectap::cli::compare::{CompareArgs, CompareFormat};
 use spectap::cli::report::{ReportArgs, ReportFormat};
 use spectap::compare::run;
+use spectap::export::table::Look;
 use spectap::export::{By, Query, snapshot, summary, table};
 use spectap::observation::Observation;
 
@@ -63,8 +64,13 @@ fn write_snapshot(path: &Path, observations: Vec<Observation>, pretty: bool) {
 
 fn write_lines(path: &Path, observations: &[Observation]) {
     let mut text = "{\"manifest\":{\"version\":\"0.1.0\"}}\n".to_owned();
-    for observation in observations {
-        text.push_str(&serde_json::to_string(observation).expect("JSON"));
+    for (number, observation) in observations.iter().enumerate() {
+        let mut line = serde_json::to_value(observation).expect("JSON");
+        if number % 2 == 1 {
+            // As `--records-format aiperf` writes it.
+            line["spec_decode_acceptance"] = line["spec_decode_acceptance"][0].take();
+        }
+        text.push_str(&line.to_string());
         text.push('\n');
     }
     text.push_str("{\"id\":\"cut of");
@@ -217,7 +223,7 @@ async fn a_file_that_can_not_be_read_is_named() {
 #[test]
 fn below_the_table_stand_certainty_gain_and_findings() {
     let of = |observations| summary(&statistics(observations), &Query::default());
-    let text = table::beyond(&of(requests(20, 0)));
+    let text = table::beyond(&of(requests(20, 0)), Look::default());
     assert!(text.starts_with("\nAcceptance length "), "{text}");
     assert!(
         text.contains(" (95 % interval ") && text.contains(", n = 20, few);"),
@@ -227,12 +233,18 @@ fn below_the_table_stand_certainty_gain_and_findings() {
         text.contains("of the output tokens came from drafts"),
         "{text}"
     );
-    let text = table::beyond(&of(requests(40, 0)));
+    let text = table::beyond(&of(requests(40, 0)), Look::default());
     assert!(
         text.contains(", n = 40);") && !text.contains("few"),
         "{text}"
     );
-    assert_eq!(table::beyond(&of(Vec::new())), "");
+    let look = Look {
+        mark: Some("forced"),
+        ..Look::default()
+    };
+    let text = table::beyond(&of(requests(40, 0)), look);
+    assert_eq!(text.matches(". (forced)\n").count(), 2, "{text}");
+    assert_eq!(table::beyond(&of(Vec::new()), look), "");
 }
 
 #[test]
@@ -309,10 +321,15 @@ async fn two_running_taps_are_compared_by_their_addresses() {
 async fn report(observations: Vec<Observation>, draft_cost: Option<f64>) -> String {
     let (from, server) = tap(observations);
     let args = ReportArgs {
+        files: Vec::new(),
         admin_token_file: None,
         from,
+        bodies: None,
         format: ReportFormat::Table,
         by: vec![By::Model],
+        filter: Vec::new(),
+        all: false,
+        labels: None,
         draft_cost,
     };
     let mut out = Vec::new();

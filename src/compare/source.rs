@@ -7,9 +7,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::export::snapshot::{Snapshot, VERSION};
-use crate::observation::{Observation, ObservationSink};
+use crate::observation::ObservationSink;
 use crate::report::{FetchError, fetch};
 use crate::stats::{Group, Statistics};
+use crate::store::records::{self, Line};
 
 /// Why a run can't be read.
 #[derive(Debug, thiserror::Error)]
@@ -101,13 +102,14 @@ fn snapshot(name: &str, value: Value) -> Result<Group, SourceError> {
 fn observations(name: &str, first: &str, lines: impl BufRead) -> Result<Group, SourceError> {
     let statistics = Statistics::new();
     let (mut read, mut reason) = (0_u64, None);
-    let mut take = |line: &str| match serde_json::from_str::<Observation>(line) {
-        Ok(observation) => {
+    let mut take = |line: &str| match records::read_line(line.as_bytes()) {
+        Ok(Line::Observation(observation)) => {
             read += 1;
-            statistics.record(Arc::new(observation));
+            statistics.record(Arc::new(*observation));
         }
-        Err(error) => {
-            reason.get_or_insert(error.to_string());
+        Ok(Line::Head(_)) => {}
+        Err(problem) => {
+            reason.get_or_insert(problem);
         }
     };
     take(first);
@@ -119,7 +121,8 @@ fn observations(name: &str, first: &str, lines: impl BufRead) -> Result<Group, S
         take(&line);
     }
     if read == 0 {
-        return Err(content(name, reason.unwrap_or_default()));
+        let reason = reason.unwrap_or_else(|| "there are none".to_owned());
+        return Err(content(name, reason));
     }
     let mut whole = Group::default();
     for (_, group) in statistics.groups(|_| true) {

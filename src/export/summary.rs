@@ -16,8 +16,10 @@ use crate::stats::progress::ReplyPart;
 use crate::stats::relation::{self, Relation};
 use crate::stats::survival::{self, Survival};
 use crate::stats::{Finding, Group, Period, Statistics, findings};
+use crate::store::records::Manifest;
 
 pub mod metrics;
+mod throughput;
 
 pub use metrics::{Metric, Metrics};
 
@@ -28,6 +30,9 @@ const MOST_GROUPS_IN_DETAIL: usize = 100;
 /// The answer of `/api/v1/summary`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// Where the figures come from: the tap, or each records file.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub manifests: Vec<Manifest>,
     /// Which exchanges it is about.
     pub scope: Scope,
     /// Exchanges by what became of their acceptance numbers.
@@ -196,6 +201,7 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
     let detail = Detail::of(&whole);
     let in_detail = parts.len() <= MOST_GROUPS_IN_DETAIL;
     Summary {
+        manifests: snapshot.manifests.clone(),
         scope: Scope {
             window: "all".to_owned(),
             run: None,

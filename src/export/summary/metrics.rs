@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::throughput;
 use crate::stats::interval::{self, FEW_REQUESTS, Interval, SEED};
 use crate::stats::{Distribution, Group, View, gain};
 
@@ -104,7 +105,7 @@ impl Metric {
         })
     }
 
-    fn run_level(unit: &str, value: f64, n: u64) -> Self {
+    pub(super) fn run_level(unit: &str, value: f64, n: u64) -> Self {
         Self {
             unit: unit.to_owned(),
             avg: value,
@@ -161,6 +162,7 @@ pub(super) fn of_group(group: &Group, with_intervals: bool) -> Metrics {
             Metric::per_request(unit, distribution, 1.0),
         );
     }
+    throughput::add(&mut metrics, group);
     metrics
 }
 
@@ -313,7 +315,7 @@ fn put_run_level(metrics: &mut Metrics, view: &View) {
     }
 }
 
-fn put(metrics: &mut Metrics, tag: &str, metric: Option<Metric>) {
+pub(super) fn put(metrics: &mut Metrics, tag: &str, metric: Option<Metric>) {
     if let Some(metric) = metric {
         metrics.insert(tag.to_owned(), metric);
     }

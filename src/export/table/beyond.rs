@@ -1,14 +1,17 @@
 //! What stands below the Spec Decode section: how certain its figures are, what drafting bought, and the findings.
 
+use super::Look;
 use crate::export::compare::columns::aligned;
 use crate::export::summary::{Metric, Summary};
 use crate::stats::advice::{Advice, Range};
 
 /// The lines, with an empty one before them; empty where there is nothing to say.
-pub fn beyond(summary: &Summary) -> String {
+pub fn beyond(summary: &Summary, look: Look) -> String {
+    let mark = look.mark.map(|mark| format!(" ({mark})"));
+    let marked = |line| format!("{line}{}", mark.as_deref().unwrap_or_default());
     let mut lines = Vec::new();
-    lines.extend(certainty(summary));
-    lines.extend(gain(summary));
+    lines.extend(certainty(summary).map(marked));
+    lines.extend(gain(summary).map(marked));
     lines.extend(summary.findings.iter().map(|finding| finding.text.clone()));
     if lines.is_empty() {
         return String::new();
