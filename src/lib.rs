@@ -23,6 +23,7 @@
 
 pub mod admin;
 pub mod cli;
+pub mod clock;
 pub mod config;
 pub mod counters;
 pub mod demo;
@@ -35,6 +36,7 @@ pub mod proxy;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod runs;
 pub mod serve;
 pub mod simulate;
 pub mod stats;

@@ -5,7 +5,8 @@
 use std::io::Write;
 
 use crate::cli::report::{ReportArgs, ReportFormat};
-use crate::export::{summary, table};
+use crate::export::query::facet_in;
+use crate::export::{Query, QueryError, summary, table};
 
 mod fetch;
 
@@ -14,6 +15,9 @@ pub use fetch::FetchError;
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
+    /// What is asked for can't be.
+    #[error("--{0}")]
+    Query(#[from] QueryError),
     /// The snapshot could not be had.
     #[error(transparent)]
     Fetch(#[from] FetchError),
@@ -31,7 +35,7 @@ impl ReportError {
         let kind = match self {
             ReportError::Write(error) => Some(error.kind()),
             ReportError::Json(error) => error.io_error_kind(),
-            ReportError::Fetch(_) => None,
+            ReportError::Fetch(_) | ReportError::Query(_) => None,
         };
         kind == Some(std::io::ErrorKind::BrokenPipe)
     }
@@ -43,7 +47,14 @@ impl ReportError {
 ///
 /// [`ReportError`], whose text says what went wrong, where, and what to try.
 pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportError> {
-    let snapshot = fetch::snapshot(&args.from).await?;
+    facet_in(&args.by)?;
+    let query = Query {
+        by: args.by.clone(),
+        window: args.window,
+        run: args.run.clone(),
+        ..Query::default()
+    };
+    let snapshot = fetch::snapshot(&args.from, &query).await?;
     let summary = summary::of_snapshot(&snapshot, &args.by);
     match args.format {
         ReportFormat::Json => {

@@ -11,12 +11,14 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, Access, AdminState, Readiness};
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::counters::TapCounters;
 use crate::export::{self, prometheus::BuildInfo};
 use crate::logs;
 use crate::observation::{Observation, ObservationSink};
 use crate::proxy::{self, Hop, Pool, Stopped};
+use crate::runs::Runs;
 use crate::stats::Statistics;
 use crate::store::ObservationRing;
 use crate::switch::InjectSwitch;
@@ -98,6 +100,7 @@ impl Instance {
         )?;
         let ring = Arc::new(ObservationRing::default());
         let inject = InjectSwitch::new(config.inject);
+        let runs = Runs::new(Clock::system());
         let sinks = Arc::new(Sinks {
             statistics: Arc::clone(&statistics),
             ring: Arc::clone(&ring),
@@ -117,6 +120,7 @@ impl Instance {
                 ask_sglang: config.ask_sglang,
                 ask_sglang_unary: config.ask_sglang_unary,
                 usage_details: config.usage_details,
+                runs: runs.clone(),
             };
             let tap = Tap::new(
                 settings,
@@ -145,6 +149,7 @@ impl Instance {
             statistics: Arc::clone(&statistics),
             ring,
             inject,
+            runs,
             readiness: Arc::clone(&readiness),
             access: Arc::new(Access::new(
                 admin_address,

@@ -16,6 +16,7 @@ use spectap::cli::report::{ReportArgs, ReportFormat};
 use spectap::export::{By, Query, snapshot, summary, table};
 use spectap::observation::Observation;
 use spectap::report::run;
+use spectap::stats::Window;
 
 /// Answers one request with these bytes; gives the address and, at the end, the request's head.
 fn answer_once(response: Vec<u8>) -> (String, thread::JoinHandle<String>) {
@@ -55,6 +56,8 @@ async fn report(from: &str, format: ReportFormat, by: Vec<By>) -> Result<String,
         from: from.to_owned(),
         format,
         by,
+        window: Window::All,
+        run: None,
     };
     let mut out = Vec::new();
     match run(&args, &mut out).await {

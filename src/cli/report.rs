@@ -3,6 +3,8 @@
 use clap::{Args, ValueEnum};
 
 use crate::export::By;
+use crate::export::query::read_window;
+use crate::stats::Window;
 
 /// Print how well speculative decoding works on the traffic that a running tap has seen.
 #[derive(Args, Clone, Debug)]
@@ -20,7 +22,8 @@ pub struct ReportArgs {
     #[arg(long, value_enum, default_value_t, env = "SPECTAP_REPORT_FORMAT")]
     pub format: ReportFormat,
 
-    /// Also one section per group: a comma list of model, engine, tag, route.
+    /// Also one section per group: a comma list of model, engine, tag, route and at most one of context, prompt,
+    /// cached, temperature, format, reasoning, stream, concurrency.
     #[arg(
         long,
         value_name = "LIST",
@@ -29,6 +32,20 @@ pub struct ReportArgs {
         env = "SPECTAP_REPORT_BY"
     )]
     pub by: Vec<By>,
+
+    /// Only exchanges that ended in the last 1m, 5m, 15m or 1h.
+    #[arg(
+        long,
+        value_name = "WINDOW",
+        value_parser = read_window,
+        default_value = "all",
+        env = "SPECTAP_REPORT_WINDOW"
+    )]
+    pub window: Window,
+
+    /// Only exchanges whose request arrived in the run of this name.
+    #[arg(long, value_name = "NAME", env = "SPECTAP_REPORT_RUN")]
+    pub run: Option<String>,
 }
 
 /// Forms of a report.

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::query::{By, Query};
-use super::snapshot::{Filter, Snapshot, snapshot};
+use super::snapshot::{Filter, Snapshot, SnapshotGroup, snapshot};
 use crate::observation::{Acceptance, Reason};
 use crate::record::AcceptanceHistogram;
-use crate::stats::{Group, Period, Statistics, steps_in};
+use crate::stats::{FacetValue, Group, Period, Statistics, Window, steps_in};
 
 pub mod metrics;
 
@@ -57,10 +57,11 @@ pub type Reasons = BTreeMap<Acceptance, BTreeMap<Reason, u64>>;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scope {
     /// `all`: since the tap started.
-    pub window: String,
+    pub window: Window,
     /// Name of the run; null: all.
     pub run: Option<String>,
-    /// `from`: first start, `to`: last end of the exchanges counted; null without any.
+    /// `from` and `to`: the window's edges; for all traffic first start and last end of the exchanges counted, null
+    /// without any.
     #[serde(flatten)]
     pub period: Period,
     /// What was asked for.
@@ -145,19 +146,19 @@ pub fn summary(statistics: &Statistics, query: &Query) -> Summary {
 /// Summarises a snapshot, with groups by the given properties.
 pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
     let mut whole = Group::default();
-    let mut parts: BTreeMap<BTreeMap<By, Option<String>>, Group> = BTreeMap::new();
+    let mut parts: BTreeMap<Vec<Part>, Group> = BTreeMap::new();
     for group in &snapshot.groups {
         whole.merge(&group.figures);
         if !by.is_empty() {
-            let key = by.iter().map(|&by| (by, by.value_of(&group.key))).collect();
+            let key = by.iter().map(|&by| Part::of(by, group)).collect();
             parts.entry(key).or_default().merge(&group.figures);
         }
     }
     let n = counts(&whole);
     Summary {
         scope: Scope {
-            window: "all".to_owned(),
-            run: None,
+            window: snapshot.window,
+            run: snapshot.run.clone(),
             period: snapshot.period,
             filter: snapshot.filter.clone(),
         },
@@ -168,13 +169,44 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
         sequences: sequences(&whole),
         server: (),
         coverage: (),
-        findings: findings(&whole),
+        findings: snapshot
+            .findings
+            .iter()
+            .cloned()
+            .chain(findings(&whole))
+            .collect(),
         groups: parts
             .into_iter()
-            .map(|(key, group)| group_summary(key, group))
+            .map(|(parts, group)| {
+                let names = parts.into_iter().map(Part::name);
+                group_summary(by.iter().copied().zip(names).collect(), group)
+            })
             .collect(),
         pooled_spec_decode_acceptance_histogram: whole.aiperf.pooled.histogram,
         reasons: whole.reasons,
+    }
+}
+
+/// One value of a group's key. Facets keep their own order, in which `up_to_256` comes before `up_to_1024`.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Name(Option<String>),
+    Facet(Option<FacetValue>),
+}
+
+impl Part {
+    fn of(by: By, group: &SnapshotGroup) -> Self {
+        match by.facet() {
+            None => Part::Name(by.value_of(&group.key)),
+            Some(facet) => Part::Facet(group.facet.filter(|value| value.facet() == facet)),
+        }
+    }
+
+    fn name(self) -> Option<String> {
+        match self {
+            Part::Name(name) => name,
+            Part::Facet(value) => value.map(|value| value.as_str().to_owned()),
+        }
     }
 }
 

@@ -6,10 +6,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{StatusCode, Uri};
 use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Incoming;
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
 
+use crate::export::Query;
 use crate::export::snapshot::{Snapshot, VERSION};
 
 /// How long the whole answer may take.
@@ -17,6 +19,9 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Largest snapshot that is read: all exact values of a full tap take about a third of it.
 const LARGEST_SNAPSHOT: usize = 512 << 20;
+
+/// Largest refusal that is read.
+const LARGEST_REFUSAL: usize = 64 << 10;
 
 const PATH: &str = "/api/v1/snapshot";
 
@@ -65,6 +70,14 @@ pub enum FetchError {
         /// The status.
         status: StatusCode,
     },
+    /// The tap does not take the question.
+    #[error("{from} refuses: {message}")]
+    Refused {
+        /// Where.
+        from: String,
+        /// What it said.
+        message: String,
+    },
     /// The answer is no snapshot.
     #[error("{from}{PATH} is no snapshot: {reason}; is this the admin address of `spectap serve`?")]
     NoSnapshot {
@@ -86,23 +99,27 @@ pub enum FetchError {
 }
 
 /// Gets the snapshot of the tap whose admin port is at `from`.
-pub(super) async fn snapshot(from: &str) -> Result<Snapshot, FetchError> {
+pub(super) async fn snapshot(from: &str, query: &Query) -> Result<Snapshot, FetchError> {
     let from = from.trim_end_matches('/');
-    let uri = address(from)?;
+    let uri = address(from, query)?;
     let body = tokio::time::timeout(DEADLINE, get(from, uri))
         .await
         .map_err(|_| FetchError::Deadline { from: from.into() })??;
     read(from, &body)
 }
 
-fn address(from: &str) -> Result<Uri, FetchError> {
+fn address(from: &str, query: &Query) -> Result<Uri, FetchError> {
     let wrong = || FetchError::Address { from: from.into() };
     let base: Uri = from.parse().map_err(|_| wrong())?;
     let plain = base.scheme_str() == Some("http") && base.path() == "/" && base.query().is_none();
     if !plain {
         return Err(wrong());
     }
-    format!("{from}{PATH}").parse().map_err(|_| wrong())
+    let parameters = query.for_snapshot();
+    let mark = if parameters.is_empty() { "" } else { "?" };
+    format!("{from}{PATH}{mark}{parameters}")
+        .parse()
+        .map_err(|_| wrong())
 }
 
 async fn get(from: &str, uri: Uri) -> Result<Bytes, FetchError> {
@@ -112,6 +129,9 @@ async fn get(from: &str, uri: Uri) -> Result<Bytes, FetchError> {
         .await
         .map_err(|error| unreached(from, &error))?;
     let status = response.status();
+    if status == StatusCode::BAD_REQUEST {
+        return Err(refused(from, response.into_body()).await);
+    }
     if status != StatusCode::OK {
         return Err(FetchError::Status {
             from: from.into(),
@@ -126,6 +146,32 @@ async fn get(from: &str, uri: Uri) -> Result<Bytes, FetchError> {
             reason: innermost(error.as_ref()),
         })?;
     Ok(body.to_bytes())
+}
+
+// The tap says in one sentence what it does not take; anybody else who answers 400 does not.
+async fn refused(from: &str, body: Incoming) -> FetchError {
+    #[derive(Deserialize)]
+    struct Answer {
+        error: Said,
+    }
+    #[derive(Deserialize)]
+    struct Said {
+        message: String,
+    }
+    let read = Limited::new(body, LARGEST_REFUSAL).collect().await;
+    let said = read
+        .ok()
+        .and_then(|body| serde_json::from_slice::<Answer>(&body.to_bytes()).ok());
+    match said {
+        Some(said) => FetchError::Refused {
+            from: from.into(),
+            message: said.error.message,
+        },
+        None => FetchError::Status {
+            from: from.into(),
+            status: StatusCode::BAD_REQUEST,
+        },
+    }
 }
 
 fn unreached(from: &str, error: &legacy::Error) -> FetchError {

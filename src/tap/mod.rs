@@ -42,6 +42,7 @@ pub use learned::ConnectionMemory;
 use crate::counters::TapCounters;
 use crate::observation::ObservationSink;
 use crate::record::EngineName;
+use crate::runs::Runs;
 use crate::switch::InjectSwitch;
 
 /// How a tap is set.
@@ -62,6 +63,8 @@ pub struct TapSettings {
     /// Whether the prediction fields of `usage.completion_tokens_details` are read as acceptance. OpenAI uses the same
     /// fields for Predicted Outputs.
     pub usage_details: bool,
+    /// The runs: a request belongs to the one in which it arrives.
+    pub runs: Runs,
 }
 
 /// One lane's view of its engine. Cheap to clone.
