@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::runs::{Run, RunError};
 use crate::stats::Moment;
@@ -62,11 +63,15 @@ pub(super) async fn begin(
     request: Request,
 ) -> Result<(StatusCode, Json<ShownRun>), ApiError> {
     let body = json_body(request).await?;
-    let wanted: Wanted = serde_json::from_slice(&body).map_err(|error| {
-        ApiError::bad_body(format!(
-            "the body must be {{\"name\":\"…\"}}, or {{}} for the time as its name ({error})"
-        ))
-    })?;
+    // By way of an object, since a list would do for the members as well.
+    let wanted: Wanted = serde_json::from_slice(&body)
+        .map(Value::Object)
+        .and_then(serde_json::from_value)
+        .map_err(|error| {
+            ApiError::bad_body(format!(
+                "the body must be {{\"name\":\"…\"}}, or {{}} for the time as its name ({error})"
+            ))
+        })?;
     let run = state.runs.begin(wanted.name.as_deref())?;
     tracing::info!(
         run = &*run.name,

@@ -13,8 +13,11 @@ use super::GroupKey;
 use super::row;
 use crate::observation::Observation;
 
-/// Bytes of a block.
-const BLOCK: usize = 64 << 10;
+/// Bytes of a block, in a log that has room for many.
+const LARGEST_BLOCK: usize = 64 << 10;
+
+/// Blocks that a smaller log has.
+const FEWEST_BLOCKS: usize = 8;
 
 /// What is known of a row without reading it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -47,6 +50,7 @@ pub(super) struct Log {
     gone: usize,
     bytes: usize,
     most_bytes: usize,
+    block_bytes: usize,
     /// The latest end among the exchanges that are gone.
     gone_until: Option<i64>,
 }
@@ -66,6 +70,7 @@ impl Log {
             gone: 0,
             bytes: 0,
             most_bytes,
+            block_bytes: (most_bytes / FEWEST_BLOCKS).min(LARGEST_BLOCK),
             gone_until: None,
         }
     }
@@ -81,7 +86,7 @@ impl Log {
             base: ended,
             earliest: ended,
             latest: ended,
-            bytes: Vec::with_capacity(BLOCK),
+            bytes: Vec::with_capacity(self.block_bytes),
         });
         let head = Head {
             ended: ended.saturating_sub(block.base),
@@ -97,7 +102,7 @@ impl Log {
         block.bytes.extend_from_slice(&head);
         block.bytes.extend_from_slice(&body);
         self.bytes += head.len() + body.len();
-        if block.bytes.len() >= BLOCK
+        if block.bytes.len() >= self.block_bytes
             && let Some(mut block) = self.open.take()
         {
             block.bytes.shrink_to_fit();

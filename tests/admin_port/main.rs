@@ -12,5 +12,6 @@ mod guard;
 mod health;
 mod inject;
 mod requests;
+mod runs;
 mod scrape;
 mod server;

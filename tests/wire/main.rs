@@ -16,6 +16,7 @@ mod heads;
 mod injection;
 mod observation;
 mod replay;
+mod runs;
 mod samples;
 mod sglang;
 mod strip;
