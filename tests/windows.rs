@@ -280,6 +280,36 @@ fn an_exchange_leaves_a_window_when_its_bucket_does() {
 }
 
 #[test]
+fn a_window_begins_where_exchanges_are_still_kept_and_a_run_keeps_them_all() {
+    let clock = Clock::by_hand(start());
+    let statistics = Statistics::with_log(clock.clone(), 2_000);
+    let exchanges = (0..200).map(|_| {
+        let mut exchange = recorded(vec![record(&[1, 2])]);
+        exchange.run = Some("r".into());
+        (Duration::from_secs(1), exchange)
+    });
+    let exchanges = happen(&statistics, &clock, exchanges.collect());
+    let of = |window, run: Option<&str>| {
+        let query = Query {
+            window,
+            run: run.map(str::to_owned),
+            ..Query::default()
+        };
+        summary(&statistics, &query)
+    };
+    let hour = of(Window::Hour, None);
+    let Some(Moment(from)) = hour.scope.period.from else {
+        panic!("no edge");
+    };
+    assert!(from > exchanges[0].ended_at, "nothing has left the log");
+    let inside = exchanges.iter().filter(|it| it.ended_at >= from).count();
+    assert!(inside > 0);
+    assert_eq!(hour.n.exchanges, inside as u64);
+    assert_eq!(of(Window::All, Some("r")).n.exchanges, 200);
+    assert_eq!(of(Window::All, Some("s")).n.exchanges, 0);
+}
+
+#[test]
 fn bands_of_a_facet_stand_in_their_natural_order() {
     let exchanges = [1_000, 200, 100, 5_000].map(|tokens| {
         let mut exchange = observation();

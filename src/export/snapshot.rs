@@ -12,7 +12,7 @@ use crate::record::EngineName;
 use crate::stats::{FacetValue, Group, GroupKey, MOST_GROUPS, OTHER, Period, Statistics, Window};
 
 /// Version of the snapshot's form; a reader refuses any other.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The statistics at one moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -235,9 +235,10 @@ fn counts(group: &Group) -> Counts {
 }
 
 fn sequences(group: &Group) -> Sequences {
+    let all = group.all();
     Sequences {
-        metrics: metrics::of_view(&group.all),
-        pooled_spec_decode_acceptance_histogram: group.all.pooled.histogram.clone(),
+        metrics: metrics::of_view(&all),
+        pooled_spec_decode_acceptance_histogram: all.pooled.histogram,
     }
 }
 
@@ -277,7 +278,7 @@ fn findings(group: &Group) -> Vec<Finding> {
         text: format!(
             "The engine sent a mean length or a rate that contradicts its own counts in {n} of {} records; \
              the values of the counts are used.",
-            group.all.pooled.records
+            group.all().pooled.records
         ),
     }]
 }

@@ -175,3 +175,13 @@ fn a_few_stragglers_of_the_old_engine_are_no_alternation() {
     }
     assert_eq!(runs.alternations(), []);
 }
+
+#[test]
+fn a_value_that_is_new_each_time_says_nothing() {
+    let runs = Runs::new(Clock::by_hand(start()));
+    for number in 0..200 {
+        runs.ended(&with_k(&runs, 4), Some(&format!("fp_{number}")));
+    }
+    assert_eq!(runs.list().len(), 1);
+    assert_eq!(runs.alternations(), []);
+}

@@ -1,6 +1,6 @@
 //! Tells a changed engine from two engines by turns, by one value that each exchange shows.
 
-/// Exchanges without the old value after which it is gone for good.
+/// Exchanges in a row with one new value after which the old one is gone for good.
 pub(super) const GONE_AFTER: u32 = 20;
 
 /// Times that a value must come back for two values to count as alternating: a restart that is rolled out may show the
@@ -16,7 +16,7 @@ pub(super) struct Watch {
     holds: String,
     /// The last other value.
     other: Option<String>,
-    /// Exchanges since the value that holds was last seen.
+    /// Exchanges in a row that showed that one.
     without: u32,
     /// Exchanges in a row that showed it.
     steady: u32,
@@ -50,8 +50,10 @@ impl Watch {
             return None;
         }
         self.without += 1;
+        // A value that is another one each time is none to go by.
         if self.other.as_deref() != Some(value) {
             self.other = Some(value.to_owned());
+            self.without = 1;
         }
         if self.without < GONE_AFTER {
             return None;

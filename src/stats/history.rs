@@ -3,10 +3,10 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::cells::{CellKey, Cells};
 use super::facet::FacetValue;
+use super::keys::SharedKeys;
 use super::log::{Head, Log, Rows};
 use super::moment::{Moment, Period};
 use super::selection::{Selected, SelectedGroup, Selection};
@@ -15,7 +15,7 @@ use super::{Group, GroupKey, MOST_GROUPS, row};
 use crate::observation::Observation;
 
 /// Bytes that the rows of the newest exchanges may take.
-pub(super) const MOST_LOG_BYTES: usize = 48 << 20;
+pub(super) const MOST_LOG_BYTES: usize = 32 << 20;
 
 /// Runs that are told apart: more than are listed, since exchanges of an older one may still be under way.
 const MOST_RUNS: usize = 128;
@@ -26,8 +26,7 @@ pub(super) struct History {
     log: Log,
     /// Exchanges that left the log.
     cells: Cells,
-    /// Keys by the number of their group.
-    keys: Arc<Vec<GroupKey>>,
+    keys: SharedKeys,
     /// Names of the runs with their numbers, oldest first.
     runs: VecDeque<(u32, String)>,
     next_run: u32,
@@ -37,7 +36,7 @@ pub(super) struct History {
 pub(super) struct Excerpt {
     rows: Rows,
     cells: Vec<(CellKey, Group)>,
-    keys: Arc<Vec<GroupKey>>,
+    keys: SharedKeys,
     /// The number of the run that is asked for; the inner one is none where no exchange of it was seen.
     run: Option<Option<u32>>,
     edges: Option<Range<i64>>,
@@ -49,17 +48,15 @@ impl History {
         Self {
             log: Log::new(most_log_bytes),
             cells: Cells::new(MOST_GROUPS),
-            keys: Arc::default(),
+            keys: SharedKeys::default(),
             runs: VecDeque::new(),
             next_run: 0,
         }
     }
 
-    /// Takes a new group's key and gives the group's number.
+    /// The number of a group.
     pub(super) fn number_group(&mut self, key: &GroupKey) -> u32 {
-        let number = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
-        Arc::make_mut(&mut self.keys).push(key.clone());
-        number
+        self.keys.number(key)
     }
 
     /// Adds an exchange. What leaves the log for it is given to `count` with each cell that it counts in.
@@ -82,9 +79,6 @@ impl History {
         gone: &Observation,
         count: &mut impl FnMut(&mut Group, &Observation),
     ) {
-        let Some(group) = self.keys.get(head.group as usize) else {
-            return;
-        };
         let run = head
             .run
             .filter(|run| self.runs.iter().any(|(number, _)| number == run));
@@ -93,9 +87,9 @@ impl History {
             let key = CellKey {
                 run,
                 facet,
-                group: group.clone(),
+                group: head.group,
             };
-            count(self.cells.of(key), gone);
+            count(self.cells.of(key, &mut self.keys), gone);
         }
     }
 
@@ -107,7 +101,7 @@ impl History {
         if self.runs.len() >= MOST_RUNS
             && let Some((number, _)) = self.runs.pop_front()
         {
-            self.cells.forget_run(number);
+            self.cells.forget_run(number, &mut self.keys);
         }
         let number = self.next_run;
         self.next_run += 1;
@@ -130,26 +124,26 @@ impl History {
         let is_asked = |key: &CellKey| {
             key.facet.map(FacetValue::facet) == selection.facet
                 && run.is_none_or(|run| run.is_some() && run == key.run)
-                && wanted(&key.group)
+                && self.keys.get(key.group).is_some_and(&wanted)
         };
         let cells = match selection.window {
             Window::All => self
                 .cells
                 .iter()
                 .filter(|(key, _)| is_asked(key))
-                .map(|(key, cell)| (key.clone(), cell.clone()))
+                .map(|(key, cell)| (*key, cell.clone()))
                 .collect(),
             _ => Vec::new(),
         };
         Excerpt {
             rows: self.log.rows(edges.clone().unwrap_or(i64::MIN..i64::MAX)),
             folded: if edges.is_none() {
-                self.cells.folded()
+                self.cells.folded(selection.facet)
             } else {
                 0
             },
             cells,
-            keys: Arc::clone(&self.keys),
+            keys: self.keys.clone(),
             run,
             edges,
         }
@@ -159,34 +153,40 @@ impl History {
 impl Excerpt {
     /// Counts it.
     pub(super) fn count(
-        self,
+        mut self,
         selection: &Selection,
         wanted: impl Fn(&GroupKey) -> bool,
     ) -> Selected {
         let mut groups = Cells::new(MOST_GROUPS);
         for (key, cell) in self.cells {
-            groups.of(CellKey { run: None, ..key }).merge(&cell);
+            let key = CellKey { run: None, ..key };
+            groups.of(key, &mut self.keys).merge(&cell);
         }
-        let is_asked = |head: &Head, key: &GroupKey| {
-            self.run.is_none_or(|run| run.is_some() && run == head.run) && wanted(key)
+        let (keys, run) = (self.keys.clone(), self.run);
+        let is_asked = |head: &Head| {
+            run.is_none_or(|run| run.is_some() && run == head.run)
+                && keys.get(head.group).is_some_and(&wanted)
         };
-        self.rows.each(&self.keys, is_asked, |key, observation| {
+        self.rows.each(&keys, is_asked, |head, observation| {
             let key = CellKey {
                 run: None,
                 facet: selection.facet.map(|facet| facet.of(&observation)),
-                group: key.clone(),
+                group: head.group,
             };
-            groups.of(key).add(&observation);
+            groups.of(key, &mut self.keys).add(&observation);
         });
-        let folded = self.folded.saturating_add(groups.folded());
-        let groups: Vec<SelectedGroup> = groups
+        let folded = self.folded.saturating_add(groups.folded(selection.facet));
+        let mut groups: Vec<SelectedGroup> = groups
             .into_groups()
-            .map(|(key, figures)| SelectedGroup {
-                key: key.group,
-                facet: key.facet,
-                figures,
+            .filter_map(|(key, figures)| {
+                Some(SelectedGroup {
+                    key: self.keys.get(key.group)?.clone(),
+                    facet: key.facet,
+                    figures,
+                })
             })
             .collect();
+        groups.sort_by(|left, right| (&left.key, left.facet).cmp(&(&right.key, right.facet)));
         let period = match self.edges {
             Some(edges) => Period {
                 from: Some(Moment(row::time_of(edges.start))),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::GroupKey;
+use super::keys::SharedKeys;
 use super::row;
 use crate::observation::Observation;
 
@@ -111,7 +111,7 @@ impl Log {
     }
 
     /// Takes the oldest exchange out if there are more than the log may keep.
-    pub(super) fn pop_surplus(&mut self, keys: &[GroupKey]) -> Option<(Head, Observation)> {
+    pub(super) fn pop_surplus(&mut self, keys: &SharedKeys) -> Option<(Head, Observation)> {
         if self.bytes <= self.most_bytes {
             return None;
         }
@@ -154,20 +154,19 @@ impl Rows {
     /// Reads the rows whose head is wanted, oldest first.
     pub(super) fn each(
         &self,
-        keys: &[GroupKey],
-        wanted: impl Fn(&Head, &GroupKey) -> bool,
-        mut take: impl FnMut(&GroupKey, Observation),
+        keys: &SharedKeys,
+        wanted: impl Fn(&Head) -> bool,
+        mut take: impl FnMut(&Head, Observation),
     ) {
         for (block, start) in &self.blocks {
             let mut at = *start;
             while let Some((head, body, next)) = row_at(block, at) {
                 at = next;
                 if self.ended.contains(&head.ended)
-                    && let Some(key) = keys.get(head.group as usize)
-                    && wanted(&head, key)
+                    && wanted(&head)
                     && let Some(observation) = read(&head, body, keys)
                 {
-                    take(key, observation);
+                    take(&head, observation);
                 }
             }
         }
@@ -183,6 +182,6 @@ fn row_at(block: &Block, at: usize) -> Option<(Head, &[u8], usize)> {
     Some((head, body, next))
 }
 
-fn read(head: &Head, body: &[u8], keys: &[GroupKey]) -> Option<Observation> {
-    row::read(body, keys.get(head.group as usize)?, head.ended)
+fn read(head: &Head, body: &[u8], keys: &SharedKeys) -> Option<Observation> {
+    row::read(body, keys.get(head.group)?.route, head.ended)
 }

@@ -17,12 +17,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::clock::Clock;
 use crate::observation::{Observation, ObservationSink};
 
+mod bins;
 mod buckets;
 mod cells;
 pub mod distribution;
 mod facet;
 mod group;
 mod history;
+mod keys;
 mod log;
 mod moment;
 mod moments;
@@ -60,8 +62,8 @@ pub const MOST_TAGS: usize = 50;
 /// Groups that are kept; further ones fold into those of model and tag [`OTHER`].
 pub const MOST_GROUPS: usize = 5_000;
 
-/// Exact values that all groups together may hold (64 MB); the group that goes beyond turns into sketches.
-pub const MOST_EXACT_VALUES_TOGETHER: usize = 8_000_000;
+/// Exact values that all groups together may hold (40 MB); the group that goes beyond turns into sketches.
+pub const MOST_EXACT_VALUES_TOGETHER: usize = 5_000_000;
 
 /// Everything that the observations of one instance add up to.
 ///
@@ -76,7 +78,6 @@ pub struct Statistics {
 #[derive(Debug)]
 struct State {
     groups: BTreeMap<GroupKey, Group>,
-    numbers: BTreeMap<GroupKey, u32>,
     history: History,
     models: BoundedNames,
     tags: BoundedNames,
@@ -88,7 +89,6 @@ impl State {
     fn new(most_log_bytes: usize) -> Self {
         Self {
             groups: BTreeMap::new(),
-            numbers: BTreeMap::new(),
             history: History::new(most_log_bytes),
             models: BoundedNames::new(MOST_MODELS),
             tags: BoundedNames::new(MOST_TAGS),
@@ -184,14 +184,7 @@ impl ObservationSink for Statistics {
 impl State {
     fn add(&mut self, observation: &Observation) {
         let key = self.key_of(observation);
-        let number = match self.numbers.get(&key) {
-            Some(&number) => number,
-            None => {
-                let number = self.history.number_group(&key);
-                self.numbers.insert(key.clone(), number);
-                number
-            }
-        };
+        let number = self.history.number_group(&key);
         let exact_values = &mut self.exact_values;
         add_within_bounds(
             self.groups.entry(key).or_default(),

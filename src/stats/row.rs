@@ -7,8 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::GroupKey;
-use crate::observation::{Acceptance, Facets, Observation, Outcome, Reason, Timing, Usage};
+use crate::observation::{Acceptance, Facets, Observation, Outcome, Reason, Route, Timing, Usage};
 use crate::record::{AcceptanceHistogram, AcceptanceRecord, EngineName, Provenance, Recomputed};
 
 /// The members of an observation that are kept.
@@ -120,8 +119,9 @@ pub(super) fn write(observation: &Observation) -> Vec<u8> {
     postcard::to_stdvec(&row).unwrap_or_default()
 }
 
-/// Reads the row of an exchange of this group that ended at this time.
-pub(super) fn read(bytes: &[u8], key: &GroupKey, ended: i64) -> Option<Observation> {
+/// Reads the row of an exchange on this route that ended at this time. Model, tag and run stand beside the row, by
+/// number.
+pub(super) fn read(bytes: &[u8], route: Route, ended: i64) -> Option<Observation> {
     let row: Row = postcard::from_bytes(bytes).ok()?;
     Some(Observation {
         id: String::new(),
@@ -131,9 +131,9 @@ pub(super) fn read(bytes: &[u8], key: &GroupKey, ended: i64) -> Option<Observati
         started_at: time_of(ended.saturating_sub(row.duration)),
         ended_at: time_of(ended),
         lane: String::new(),
-        route: key.route,
-        model: key.model.clone(),
-        tag: key.tag.clone(),
+        route,
+        model: None,
+        tag: None,
         run: None,
         stream: row.stream,
         n: row.n,
