@@ -51,7 +51,9 @@ impl Error {
         match self {
             Error::Log(_) | Error::Config(_) => USAGE.into(),
             Error::Simulate(SimulateError::Flag { .. })
-            | Error::Report(ReportError::Token { .. }) => USAGE.into(),
+            | Error::Report(
+                ReportError::Token { .. } | ReportError::Query(_) | ReportError::NoStatistics,
+            ) => USAGE.into(),
             _ => ExitCode::FAILURE,
         }
     }

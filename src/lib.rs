@@ -18,11 +18,12 @@
 //! ```
 //!
 //! [`proxy`] knows HTTP and no LLM word. [`tap`] knows where to look. [`engines`] knows each wire shape, and nothing
-//! else does. [`stats`] knows records only. [`export`] and [`admin`] only read. `tests/architecture.rs` guards the
+//! else does. [`runs`] tells the tap which run a request belongs to. [`stats`] knows records only. [`export`] and [`admin`] only read. `tests/architecture.rs` guards the
 //! arrows.
 
 pub mod admin;
 pub mod cli;
+pub mod clock;
 pub mod compare;
 pub mod config;
 pub mod counters;
@@ -36,6 +37,7 @@ pub mod proxy;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod runs;
 pub mod serve;
 pub mod simulate;
 pub mod stats;

@@ -308,8 +308,11 @@ pub struct Facets {
 /// Band of the sampling temperature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TemperatureBand {
-    /// Not given: the engine's default.
+    /// The request was not read.
     #[default]
+    #[serde(rename = "unknown")]
+    Unknown,
+    /// Not given: the engine's default.
     #[serde(rename = "default")]
     Default,
     /// Greedy.
@@ -327,8 +330,10 @@ pub enum TemperatureBand {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputFormat {
-    /// Free text.
+    /// The request was not read.
     #[default]
+    Unknown,
+    /// Free text.
     None,
     /// Any JSON object.
     Json,

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 use crate::cli::report::{ReportArgs, ReportFormat};
 use crate::cli::token;
+use crate::export::query::facet_in;
 use crate::export::{By, Query, QueryError};
+use crate::stats::Window;
 
 mod bodies;
 pub(crate) mod fetch;
@@ -28,6 +30,15 @@ use render::Report;
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
+    /// What is asked for can't be.
+    #[error("--{0}")]
+    Query(QueryError),
+    /// A window or a run of single exchanges.
+    #[error(
+        "--window and --run ask a running tap for its statistics, which are no single exchanges: they don't go with files, \
+         --bodies, --labels, --format jsonl or --by hour"
+    )]
+    NoStatistics,
     /// The tap could not be asked.
     #[error(transparent)]
     Fetch(#[from] FetchError),
@@ -86,13 +97,22 @@ pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportErr
         .filter
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()));
-    let query = Query::from_pairs(pairs)?;
+    facet_in(&args.by).map_err(ReportError::Query)?;
+    let query = Query {
+        by: args.by.clone(),
+        window: args.window,
+        run: args.run.clone(),
+        ..Query::from_pairs(pairs)?
+    };
     let labels = args.labels.as_deref().map(Labels::read).transpose()?;
     let needs_exchanges = labels.is_some()
         || args.format == ReportFormat::Jsonl
         || args.by.contains(&By::Hour)
         || !args.files.is_empty()
         || args.bodies.is_some();
+    if needs_exchanges && (args.window != Window::All || args.run.is_some()) {
+        return Err(ReportError::NoStatistics);
+    }
     let mut report = if needs_exchanges {
         let wanted = Wanted {
             query: &query,
@@ -115,7 +135,7 @@ pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportErr
         }
         report
     } else {
-        let mut snapshot = fetch::snapshot(&args.from, token).await?;
+        let mut snapshot = fetch::snapshot(&args.from, &query, token).await?;
         gather::narrow(&mut snapshot, &query);
         let mut report = Report::of_snapshot(snapshot, &args.by);
         if args.format == ReportFormat::Synthetic {

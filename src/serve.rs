@@ -13,12 +13,14 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, Access, AdminState, Readiness};
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::counters::TapCounters;
 use crate::export::{self, prometheus::BuildInfo};
 use crate::logs;
 use crate::observation::{Observation, ObservationSink};
 use crate::proxy::{self, Hop, Pool, Stopped};
+use crate::runs::Runs;
 use crate::stats::Statistics;
 use crate::store::ObservationRing;
 use crate::store::records::{Manifest, OpenError, RecordsCounters, RecordsFile, RecordsSink};
@@ -120,6 +122,7 @@ impl Instance {
         )?;
         let ring = Arc::new(ObservationRing::default());
         let inject = InjectSwitch::new(config.inject);
+        let runs = Runs::new(Clock::system());
         let sinks = Arc::new(Sinks {
             statistics: Arc::clone(&statistics),
             ring: Arc::clone(&ring),
@@ -141,6 +144,7 @@ impl Instance {
                 ask_sglang_unary: config.ask_sglang_unary,
                 usage_details: config.usage_details,
                 tag: config.tag.clone(),
+                runs: runs.clone(),
             };
             let tap = Tap::new(
                 settings,
@@ -170,6 +174,7 @@ impl Instance {
             ring,
             inject,
             manifest: Arc::new(manifest),
+            runs,
             readiness: Arc::clone(&readiness),
             access: Arc::new(Access::new(
                 admin_address,

@@ -19,17 +19,27 @@ use source::{code_only, code_without_text, named_modules, words};
 /// reason in the commit that draws it.
 const ARROWS: &[(&str, Option<&[&str]>)] = &[
     ("record", Some(&[])),
+    ("clock", Some(&[])),
     ("observation", Some(&["record"])),
     ("counters", Some(&[])),
     ("switch", Some(&[])),
+    ("runs", Some(&["observation", "clock"])),
     ("logs", Some(&["observation"])),
     ("engines", Some(&["record", "observation"])),
     (
         "tap",
-        Some(&["engines", "record", "observation", "counters", "switch"]),
+        Some(&[
+            "engines",
+            "record",
+            "observation",
+            "counters",
+            "switch",
+            "runs",
+            "clock",
+        ]),
     ),
     ("proxy", Some(&["tap", "counters"])),
-    ("stats", Some(&["record", "observation"])),
+    ("stats", Some(&["record", "observation", "clock"])),
     ("store", Some(&["record", "observation"])),
     ("export", Some(&["stats", "store", "record", "observation"])),
     (
@@ -41,6 +51,7 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
             "observation",
             "switch",
             "record",
+            "runs",
         ]),
     ),
     (
@@ -76,7 +87,7 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
         "cli",
         Some(&[
             "config", "simulate", "report", "demo", "serve", "record", "export", "logs", "proxy",
-            "tap", "store",
+            "tap", "store", "stats",
         ]),
     ),
     ("config", Some(&["cli", "record", "proxy", "tap", "store"])),
@@ -229,7 +240,7 @@ fn a_wrong_arrow_is_found_however_it_is_written() {
     ] {
         assert_eq!(
             wrong_arrows(&stats, wrong),
-            ["stats::pooled: names `admin`, but `stats` may name only record, observation"],
+            ["stats::pooled: names `admin`, but `stats` may name only record, observation, clock"],
             "{wrong}"
         );
     }

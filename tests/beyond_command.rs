@@ -20,6 +20,7 @@ use spectap::compare::run;
 use spectap::export::table::Look;
 use spectap::export::{By, Query, snapshot, summary, table};
 use spectap::observation::Observation;
+use spectap::stats::Window;
 
 /// Requests that accept more or fewer drafts, all of k = 4.
 fn requests(n: u64, base: u64) -> Vec<Observation> {
@@ -191,7 +192,7 @@ async fn a_file_that_can_not_be_read_is_named() {
         ("", "holds neither a snapshot"),
         ("{\"a\":1}\n{\"b\":2}\n", "holds neither a snapshot"),
         (
-            "{\"version\":1,\"groups\":[{}]}",
+            "{\"version\":2,\"groups\":[{}]}",
             "holds neither a snapshot",
         ),
         (
@@ -328,6 +329,8 @@ async fn report(observations: Vec<Observation>, draft_cost: Option<f64>) -> Stri
         format: ReportFormat::Table,
         by: vec![By::Model],
         filter: Vec::new(),
+        window: Window::All,
+        run: None,
         all: false,
         labels: None,
         draft_cost,

@@ -59,6 +59,30 @@ fn tagged(model: &str, tag: Option<&str>, id: &str, histogram: &[u64]) -> Observ
     }
 }
 
+#[tokio::test]
+async fn a_file_is_grouped_by_a_facet_and_by_the_hour_at_once() {
+    let streamed = |stream| Observation {
+        stream,
+        ..tagged("m", None, "a", &[1, 1])
+    };
+    let text = report_of(
+        &[streamed(true), streamed(false), streamed(true)],
+        &["--by=hour,stream", "--format=json"],
+    )
+    .await;
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    let groups = json["groups"].as_array().expect("a list");
+    let found: Vec<_> = groups
+        .iter()
+        .map(|group| (&group["key"]["stream"], &group["n"]["recorded"]))
+        .collect();
+    assert_eq!(
+        found,
+        [(&json!("false"), &json!(1)), (&json!("true"), &json!(2))]
+    );
+    assert!(groups[0]["key"]["hour"].is_string(), "{text}");
+}
+
 /// The rows that a CSV of AIPerf has about speculative decoding, in its order.
 fn spec_decode_rows(csv: &str) -> Vec<&str> {
     let labels = [

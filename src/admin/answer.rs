@@ -76,6 +76,11 @@ impl ApiError {
         Self::new(StatusCode::GONE, "gone", message)
     }
 
+    /// What is asked for stands against what is there.
+    pub(super) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", message)
+    }
+
     /// The body is too large.
     pub(super) fn too_large(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)

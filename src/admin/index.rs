@@ -14,6 +14,8 @@ GET  /api/v1/requests/{id}   one of them
 GET  /api/v1/export          what is kept of them, as a file: ?format=jsonl, json or csv
 GET  /api/v1/inject          whether requests are altered to make the engine report
 POST /api/v1/inject          {\"enabled\":true} or {\"enabled\":false}
+GET  /api/v1/runs            the runs, newest first
+POST /api/v1/runs            {\"name\":\"…\"} begins a run; without a name it gets the time as its name
 ";
 
 pub(super) async fn show() -> &'static str {

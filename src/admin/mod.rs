@@ -1,7 +1,7 @@
 //! The admin port: everything that spectap says about itself and about the traffic, on a port of its own so that no
 //! path of the engine is ever shadowed.
 //!
-//! It only reads, but for the one switch that `POST /api/v1/inject` moves. Every request passes the guard; every
+//! It only reads, but for the switch that `POST /api/v1/inject` moves and the runs that `POST /api/v1/runs` begins. Every request passes the guard; every
 //! error is `{"error":{"code":"…","message":"…"}}`.
 
 mod answer;
@@ -16,6 +16,7 @@ mod negotiation;
 mod numbers;
 mod requests;
 mod router;
+mod runs;
 mod serve;
 
 pub use guard::Access;

@@ -8,6 +8,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use prometheus::Registry;
 
+use crate::runs::Runs;
 use crate::stats::Statistics;
 use crate::store::ObservationRing;
 use crate::store::records::Manifest;
@@ -16,7 +17,7 @@ use crate::switch::InjectSwitch;
 use super::answer::ApiError;
 use super::guard::{self, Access};
 use super::health::{self, Readiness};
-use super::{answer, export, index, inject, metrics, numbers, requests};
+use super::{answer, export, index, inject, metrics, numbers, requests, runs};
 
 /// What the admin port reads, and the switch that it moves. Cheap to clone: all clones share their values.
 #[derive(Clone)]
@@ -31,6 +32,8 @@ pub struct AdminState {
     pub inject: InjectSwitch,
     /// Where the numbers come from, for snapshots, summaries and exports.
     pub manifest: Arc<Manifest>,
+    /// The runs of `/api/v1/runs`.
+    pub runs: Runs,
     /// What `/readyz` tells.
     pub readiness: Arc<Readiness>,
     /// Who may read what.
@@ -51,6 +54,7 @@ pub fn router(state: AdminState) -> Router {
         .route("/api/v1/requests/{id}", get(requests::show))
         .route("/api/v1/export", get(export::show))
         .route("/api/v1/inject", get(inject::show).post(inject::change))
+        .route("/api/v1/runs", get(runs::list).post(runs::begin))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .with_state(state)

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::value::parse_switch;
+use crate::export::query::{BY_EXPECTED, read_window};
 use crate::export::{By, Query};
+use crate::stats::Window;
 
 /// Print how well speculative decoding works on the traffic that a tap has seen: one that runs, or one that kept records.
 #[derive(Args, Clone, Debug)]
@@ -44,8 +46,9 @@ pub struct ReportArgs {
     #[arg(long, value_enum, default_value_t, env = "SPECTAP_REPORT_FORMAT")]
     pub format: ReportFormat,
 
-    /// Also one section per group: a comma list of model, engine, tag, route, hour (UTC, of the end). tag prints the
-    /// matrix of categories as well. Hours need single exchanges: those of the files, or those that the tap still keeps.
+    /// Also one section per group: a comma list of model, engine, tag, route, hour (UTC, of the end) and at most one of
+    /// context, prompt, cached, temperature, format, reasoning, stream, concurrency. tag prints the matrix of categories as
+    /// well. Hours need single exchanges: those of the files, or those that the tap still keeps.
     #[arg(
         long,
         value_name = "LIST",
@@ -64,6 +67,20 @@ pub struct ReportArgs {
         env = "SPECTAP_REPORT_FILTER"
     )]
     pub filter: Vec<(String, String)>,
+
+    /// Only exchanges that ended in the last 1m, 5m, 15m or 1h, as the running tap counts them; not for files.
+    #[arg(
+        long,
+        value_name = "WINDOW",
+        value_parser = read_window,
+        default_value = "all",
+        env = "SPECTAP_REPORT_WINDOW"
+    )]
+    pub window: Window,
+
+    /// Only exchanges whose request arrived in the run of this name, of the running tap; not for files.
+    #[arg(long, value_name = "NAME", env = "SPECTAP_REPORT_RUN")]
+    pub run: Option<String>,
 
     /// Also the figures that AIPerf has only in its files.
     #[arg(long, value_parser = parse_switch, env = "SPECTAP_REPORT_ALL")]
@@ -116,6 +133,5 @@ fn parse_filter(text: &str) -> Result<(String, String), String> {
 
 fn read_by(name: &str) -> Result<By, String> {
     // The flag's name stands in the message already.
-    By::read(name.trim())
-        .map_err(|_| "write a comma list of model, engine, tag, route, hour".to_owned())
+    By::read(name.trim()).map_err(|_| format!("write {BY_EXPECTED}"))
 }

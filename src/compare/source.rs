@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::export::Query;
 use crate::export::snapshot::{Snapshot, VERSION};
 use crate::observation::ObservationSink;
 use crate::report::{FetchError, fetch};
@@ -51,7 +52,9 @@ pub enum SourceError {
 /// Everything of a run in one group.
 pub(super) async fn read(name: &str, token: Option<&str>) -> Result<Group, SourceError> {
     if name.starts_with("http://") || name.starts_with("https://") {
-        return Ok(whole(&fetch::snapshot(name, token).await?));
+        return Ok(whole(
+            &fetch::snapshot(name, &Query::default(), token).await?,
+        ));
     }
     let failed = |reason| SourceError::File {
         name: name.to_owned(),

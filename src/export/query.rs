@@ -7,7 +7,7 @@ use serde::de::value::Error as NameError;
 use serde::{Deserialize, Serialize};
 
 use crate::record::EngineName;
-use crate::stats::GroupKey;
+use crate::stats::{Facet, GroupKey, Selection, Window};
 
 /// What groups are made by.
 #[derive(
@@ -37,6 +37,22 @@ pub enum By {
     Route,
     /// Hour in which the exchange ended; only where there are single exchanges, in a report of records.
     Hour,
+    /// Prompt and completion tokens together.
+    Context,
+    /// Prompt tokens.
+    Prompt,
+    /// Share of the prompt that came from the prefix cache.
+    Cached,
+    /// Sampling temperature.
+    Temperature,
+    /// What shape the reply must have.
+    Format,
+    /// Share of the completion that was reasoning.
+    Reasoning,
+    /// Whether the client asked for a stream.
+    Stream,
+    /// Exchanges in flight at the tap.
+    Concurrency,
 }
 
 impl By {
@@ -45,14 +61,37 @@ impl By {
         self.into()
     }
 
-    /// The value that a group has for it; absent where unknown.
+    /// The facet that it is, if it is one.
+    pub fn facet(self) -> Option<Facet> {
+        match self {
+            By::Model | By::Engine | By::Tag | By::Route | By::Hour => None,
+            By::Context => Some(Facet::Context),
+            By::Prompt => Some(Facet::Prompt),
+            By::Cached => Some(Facet::Cached),
+            By::Temperature => Some(Facet::Temperature),
+            By::Format => Some(Facet::Format),
+            By::Reasoning => Some(Facet::Reasoning),
+            By::Stream => Some(Facet::Stream),
+            By::Concurrency => Some(Facet::Concurrency),
+        }
+    }
+
+    /// The value that a group's key has for it; absent where unknown, and for facets and hours, which are not in the key.
     pub fn value_of(self, key: &GroupKey) -> Option<String> {
         match self {
             By::Model => key.model.clone(),
             By::Engine => key.engine.map(|engine| engine.as_str().to_owned()),
             By::Tag => key.tag.clone(),
             By::Route => Some(key.route.as_str().to_owned()),
-            By::Hour => None,
+            By::Hour
+            | By::Context
+            | By::Prompt
+            | By::Cached
+            | By::Temperature
+            | By::Format
+            | By::Reasoning
+            | By::Stream
+            | By::Concurrency => None,
         }
     }
 
@@ -62,17 +101,41 @@ impl By {
     ///
     /// When it is none of the names.
     pub fn read(name: &str) -> Result<Self, QueryError> {
-        By::from_str(name).map_err(|_| {
-            QueryError::invalid(
-                "by",
-                name,
-                "a comma list of model, engine, tag, route, hour",
-            )
-        })
+        By::from_str(name).map_err(|_| QueryError::invalid("by", name, BY_EXPECTED))
     }
 }
 
-const BY_EXPECTED: &str = "a comma list of model, engine, tag, route";
+/// What `by` should be, in a query or after `--by`.
+pub const BY_EXPECTED: &str = "a comma list of model, engine, tag, route and at most one of context, prompt, cached, \
+                               temperature, format, reasoning, stream, concurrency; spectap report has hour as well";
+
+/// The one facet in a list.
+///
+/// # Errors
+///
+/// When there are several: exchanges are added up by one facet at a time.
+pub fn facet_in(by: &[By]) -> Result<Option<Facet>, QueryError> {
+    let facets: Vec<Facet> = by.iter().filter_map(|by| by.facet()).collect();
+    match facets.as_slice() {
+        [] => Ok(None),
+        [facet] => Ok(Some(*facet)),
+        _ => {
+            let names: Vec<&str> = by.iter().map(|by| by.as_str()).collect();
+            Err(QueryError::invalid("by", &names.join(","), BY_EXPECTED))
+        }
+    }
+}
+
+const WINDOW_EXPECTED: &str = "1m, 5m, 15m, 1h or all";
+
+/// Reads a window as it stands in a query or after `--window`.
+///
+/// # Errors
+///
+/// When it is none of the names.
+pub fn read_window(name: &str) -> Result<Window, QueryError> {
+    Window::from_str(name).map_err(|_| QueryError::invalid("window", name, WINDOW_EXPECTED))
+}
 
 /// Which exchanges count and how they are grouped. The default is: all, and no groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,6 +148,10 @@ pub struct Query {
     pub tag: Option<String>,
     /// Only records of this engine.
     pub engine: Option<EngineName>,
+    /// Only exchanges that ended in this window.
+    pub window: Window,
+    /// Only exchanges whose request arrived in the run of this name.
+    pub run: Option<String>,
 }
 
 /// A parameter that can't be used: which, its value, and what would be right.
@@ -98,16 +165,6 @@ pub enum QueryError {
         /// The value given.
         value: String,
         /// What would be right.
-        expected: &'static str,
-    },
-    /// The parameter is known but this version can't answer it.
-    #[error("{parameter}={value}: not available yet; {expected}")]
-    NotAvailable {
-        /// Name of the parameter.
-        parameter: &'static str,
-        /// The value given.
-        value: String,
-        /// What can be asked instead.
         expected: &'static str,
     },
     /// There is no such parameter.
@@ -137,7 +194,7 @@ impl Query {
     ///
     /// # Errors
     ///
-    /// The first parameter that is unknown, has a wrong value, or is not available yet.
+    /// The first parameter that is unknown or has a wrong value.
     pub fn from_pairs<'a>(
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, QueryError> {
@@ -149,21 +206,8 @@ impl Query {
                 ("model", model) => query.model = Some(model.to_owned()),
                 ("tag", tag) => query.tag = Some(tag.to_owned()),
                 ("engine", engine) => query.engine = Some(read_engine(engine)?),
-                ("window", "all") => {}
-                ("window", window) => {
-                    return Err(QueryError::NotAvailable {
-                        parameter: "window",
-                        value: window.to_owned(),
-                        expected: "leave it out or say window=all",
-                    });
-                }
-                ("run", run) => {
-                    return Err(QueryError::NotAvailable {
-                        parameter: "run",
-                        value: run.to_owned(),
-                        expected: "leave it out",
-                    });
-                }
+                ("window", window) => query.window = read_window(window)?,
+                ("run", run) => query.run = Some(run.to_owned()),
                 _ => {
                     return Err(QueryError::Unknown {
                         parameter: parameter.to_owned(),
@@ -172,7 +216,33 @@ impl Query {
                 }
             }
         }
+        facet_in(&query.by)?;
         Ok(query)
+    }
+
+    /// What the statistics are asked for.
+    pub fn selection(&self) -> Selection {
+        Selection {
+            window: self.window,
+            run: self.run.clone(),
+            facet: self.by.iter().find_map(|by| by.facet()),
+        }
+    }
+
+    /// What a snapshot that is fetched elsewhere needs of it, as the query of a URL; empty where that is nothing.
+    pub fn for_snapshot(&self) -> String {
+        let facet = self.by.iter().find(|by| by.facet().is_some());
+        let window = (self.window != Window::All).then(|| self.window.as_str());
+        let parameters = [
+            ("window", window),
+            ("run", self.run.as_deref()),
+            ("by", facet.map(|by| by.as_str())),
+        ];
+        let given: Vec<String> = parameters
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name}={}", percent_encoded(value?))))
+            .collect();
+        given.join("&")
     }
 
     /// Whether a group's exchanges are asked for.
@@ -184,15 +254,24 @@ impl Query {
     }
 }
 
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
 fn read_by(list: &str) -> Result<Vec<By>, QueryError> {
     let mut by = Vec::new();
     for name in list.split(',') {
         if name.trim() == By::Hour.as_str() {
-            return Err(QueryError::NotAvailable {
-                parameter: "by",
-                value: list.to_owned(),
-                expected: "statistics have no hours; `spectap report --by hour` makes them of single exchanges",
-            });
+            // Statistics have none; a report makes them of single exchanges.
+            return Err(QueryError::invalid("by", list, BY_EXPECTED));
         }
         let one =
             By::from_str(name.trim()).map_err(|_| QueryError::invalid("by", list, BY_EXPECTED))?;

@@ -2,17 +2,19 @@
 //!
 //! Counts and histograms are whole; a distribution is either all its values (`{"exact":[…]}`) or the bins of a sketch
 //! (`{"sketch":{…}}`). Groups are always the finest there are (engine, model, tag, route), so that whoever reads one
-//! can group as they like; `by` in the query therefore changes nothing here.
+//! can group as they like. Of `by` in the query only a facet changes something: groups are then told apart by it too.
 
 use serde::{Deserialize, Serialize};
 
 use super::query::Query;
 use crate::record::EngineName;
-use crate::stats::{Group, GroupKey, Period, Statistics};
+use crate::stats::{
+    FacetValue, Finding, Group, GroupKey, MOST_GROUPS, OTHER, Period, Statistics, Window,
+};
 use crate::store::records::Manifest;
 
 /// Version of the snapshot's form; a reader refuses any other.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The statistics at one moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -22,11 +24,20 @@ pub struct Snapshot {
     /// Where the numbers come from: the tap, or each records file.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub manifests: Vec<Manifest>,
-    /// From the first start to the last end of what is in it.
+    /// Which window it is about.
+    #[serde(default)]
+    pub window: Window,
+    /// Name of the run; null: all.
+    #[serde(default)]
+    pub run: Option<String>,
+    /// The window's edges; without one from the first start to the last end of what is in it.
     #[serde(flatten)]
     pub period: Period,
     /// What it was narrowed to.
     pub filter: Filter,
+    /// What only the tap itself can know about these figures.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub findings: Vec<Finding>,
     /// The groups in the order of their keys.
     pub groups: Vec<SnapshotGroup>,
 }
@@ -50,30 +61,46 @@ pub struct Filter {
 pub struct SnapshotGroup {
     /// What they have in common.
     pub key: GroupKey,
+    /// Their value of the facet that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub facet: Option<FacetValue>,
     /// What they add up to.
     pub figures: Group,
 }
 
 /// Takes a snapshot of the groups that the query asks for.
 pub fn snapshot(statistics: &Statistics, query: &Query) -> Snapshot {
-    let groups: Vec<SnapshotGroup> = statistics
-        .groups(|key| query.wants(key))
-        .into_iter()
-        .map(|(key, figures)| SnapshotGroup { key, figures })
-        .collect();
-    let mut period = Period::default();
-    for group in &groups {
-        period.stretch(&group.figures.period);
-    }
+    let selected = statistics.select(&query.selection(), |key| query.wants(key));
     Snapshot {
         version: VERSION,
         manifests: Vec::new(),
-        period,
+        window: query.window,
+        run: query.run.clone(),
+        period: selected.period,
         filter: Filter {
             model: query.model.clone(),
             tag: query.tag.clone(),
             engine: query.engine,
         },
-        groups,
+        findings: folded(selected.folded).into_iter().collect(),
+        groups: selected
+            .groups
+            .into_iter()
+            .map(|group| SnapshotGroup {
+                key: group.key,
+                facet: group.facet,
+                figures: group.figures,
+            })
+            .collect(),
     }
+}
+
+fn folded(n: u64) -> Option<Finding> {
+    (n > 0).then(|| Finding {
+        code: "groups_folded".to_owned(),
+        n,
+        text: format!(
+            "There are more groups than the {MOST_GROUPS} that are told apart: {n} exchanges count in groups called {OTHER}."
+        ),
+    })
 }

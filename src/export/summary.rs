@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::query::{By, Query};
-use super::snapshot::{Filter, Snapshot, snapshot};
+use super::snapshot::{Filter, Snapshot, SnapshotGroup, snapshot};
 use crate::observation::{Acceptance, Reason};
 use crate::record::AcceptanceHistogram;
 use crate::stats::advice::{self, Advice};
 use crate::stats::progress::ReplyPart;
 use crate::stats::relation::{self, Relation};
 use crate::stats::survival::{self, Survival};
-use crate::stats::{Finding, Group, Period, Statistics, findings};
+use crate::stats::{FacetValue, Finding, Group, Period, Statistics, Window, findings};
 use crate::store::records::Manifest;
 
 pub mod metrics;
@@ -75,10 +75,11 @@ pub type Reasons = BTreeMap<Acceptance, BTreeMap<Reason, u64>>;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scope {
     /// `all`: since the tap started.
-    pub window: String,
+    pub window: Window,
     /// Name of the run; null: all.
     pub run: Option<String>,
-    /// `from`: first start, `to`: last end of the exchanges counted; null without any.
+    /// `from` and `to`: the window's edges; for all traffic first start and last end of the exchanges counted, null
+    /// without any.
     #[serde(flatten)]
     pub period: Period,
     /// What was asked for.
@@ -189,11 +190,11 @@ pub fn summary(statistics: &Statistics, query: &Query) -> Summary {
 /// Summarises a snapshot, with groups by the given properties.
 pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
     let mut whole = Group::default();
-    let mut parts: BTreeMap<BTreeMap<By, Option<String>>, Group> = BTreeMap::new();
+    let mut parts: BTreeMap<Vec<Part>, Group> = BTreeMap::new();
     for group in &snapshot.groups {
         whole.merge(&group.figures);
         if !by.is_empty() {
-            let key = by.iter().map(|&by| (by, by.value_of(&group.key))).collect();
+            let key = by.iter().map(|&by| Part::of(by, group)).collect();
             parts.entry(key).or_default().merge(&group.figures);
         }
     }
@@ -203,8 +204,8 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
     Summary {
         manifests: snapshot.manifests.clone(),
         scope: Scope {
-            window: "all".to_owned(),
-            run: None,
+            window: snapshot.window,
+            run: snapshot.run.clone(),
             period: snapshot.period,
             filter: snapshot.filter.clone(),
         },
@@ -214,7 +215,12 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
         survival: detail.survival,
         gain: detail.gain,
         advice: detail.advice,
-        findings: detail.findings,
+        findings: snapshot
+            .findings
+            .iter()
+            .cloned()
+            .chain(detail.findings)
+            .collect(),
         along_the_reply: whole.evidence.progress.parts(),
         relations: relation::of(&whole.evidence.samples),
         sequences: sequences(&whole),
@@ -222,10 +228,36 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
         coverage: (),
         groups: parts
             .into_iter()
-            .map(|(key, group)| group_summary(key, group, in_detail))
+            .map(|(parts, group)| {
+                let names = parts.into_iter().map(Part::name);
+                group_summary(by.iter().copied().zip(names).collect(), group, in_detail)
+            })
             .collect(),
         pooled_spec_decode_acceptance_histogram: whole.aiperf.pooled.histogram,
         reasons: whole.reasons,
+    }
+}
+
+/// One value of a group's key. Facets keep their own order, in which `up_to_256` comes before `up_to_1024`.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Name(Option<String>),
+    Facet(Option<FacetValue>),
+}
+
+impl Part {
+    fn of(by: By, group: &SnapshotGroup) -> Self {
+        match by.facet() {
+            None => Part::Name(by.value_of(&group.key)),
+            Some(facet) => Part::Facet(group.facet.filter(|value| value.facet() == facet)),
+        }
+    }
+
+    fn name(self) -> Option<String> {
+        match self {
+            Part::Name(name) => name,
+            Part::Facet(value) => value.map(|value| value.as_str().to_owned()),
+        }
     }
 }
 
@@ -254,9 +286,10 @@ fn counts(group: &Group) -> Counts {
 }
 
 fn sequences(group: &Group) -> Sequences {
+    let all = group.all();
     Sequences {
-        metrics: metrics::of_view(&group.all),
-        pooled_spec_decode_acceptance_histogram: group.all.pooled.histogram.clone(),
+        metrics: metrics::of_view(&all),
+        pooled_spec_decode_acceptance_histogram: all.pooled.histogram,
     }
 }
 

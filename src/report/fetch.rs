@@ -11,6 +11,7 @@ use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
 
+use crate::export::Query;
 use crate::export::snapshot::{Snapshot, VERSION};
 use crate::observation::Observation;
 
@@ -80,7 +81,7 @@ pub enum FetchError {
         /// Where.
         from: String,
     },
-    /// It answers to nobody.
+    /// It answers to nobody, or does not take the question.
     #[error("{from} refuses: {reason}")]
     Refused {
         /// Where.
@@ -123,14 +124,21 @@ pub enum FetchError {
 }
 
 /// Gets the snapshot of the tap whose admin port is at `from`.
-pub(crate) async fn snapshot(from: &str, token: Option<&str>) -> Result<Snapshot, FetchError> {
+pub(crate) async fn snapshot(
+    from: &str,
+    query: &Query,
+    token: Option<&str>,
+) -> Result<Snapshot, FetchError> {
     let from = from.trim_end_matches('/');
-    read(from, &get(from, SNAPSHOT, token).await?)
+    read(
+        from,
+        &get(from, SNAPSHOT, &query.for_snapshot(), token).await?,
+    )
 }
 
 /// Gets the exchanges that the tap keeps, oldest first, as the lines of a records file.
 pub(super) async fn export(from: &str, token: Option<&str>) -> Result<Bytes, FetchError> {
-    get(from.trim_end_matches('/'), EXPORT, token).await
+    get(from.trim_end_matches('/'), EXPORT, "", token).await
 }
 
 /// Gets the newest exchanges with acceptance numbers.
@@ -144,7 +152,7 @@ pub(super) async fn recorded(
     }
     let from = from.trim_end_matches('/');
     let page: Page =
-        serde_json::from_slice(&get(from, RECORDED, token).await?).map_err(|error| {
+        serde_json::from_slice(&get(from, RECORDED, "", token).await?).map_err(|error| {
             FetchError::NotThat {
                 from: from.into(),
                 path: RECORDED,
@@ -155,21 +163,29 @@ pub(super) async fn recorded(
     Ok(page.requests)
 }
 
-async fn get(from: &str, path: &'static str, token: Option<&str>) -> Result<Bytes, FetchError> {
-    let uri = address(from, path)?;
+async fn get(
+    from: &str,
+    path: &'static str,
+    parameters: &str,
+    token: Option<&str>,
+) -> Result<Bytes, FetchError> {
+    let uri = address(from, path, parameters)?;
     tokio::time::timeout(DEADLINE, answer(from, path, uri, token))
         .await
         .map_err(|_| FetchError::Deadline { from: from.into() })?
 }
 
-fn address(from: &str, path: &str) -> Result<Uri, FetchError> {
+fn address(from: &str, path: &str, parameters: &str) -> Result<Uri, FetchError> {
     let wrong = || FetchError::Address { from: from.into() };
     let base: Uri = from.parse().map_err(|_| wrong())?;
     let plain = base.scheme_str() == Some("http") && base.path() == "/" && base.query().is_none();
     if !plain {
         return Err(wrong());
     }
-    format!("{from}{path}").parse().map_err(|_| wrong())
+    let mark = if parameters.is_empty() { "" } else { "?" };
+    format!("{from}{path}{mark}{parameters}")
+        .parse()
+        .map_err(|_| wrong())
 }
 
 async fn answer(
@@ -205,7 +221,9 @@ async fn answer(
         StatusCode::UNAUTHORIZED if token.is_some() => Err(FetchError::TokenRefused { from }),
         StatusCode::UNAUTHORIZED => Err(FetchError::TokenWanted { from }),
         _ => Err(match reason(&body) {
-            Some(reason) if status == StatusCode::FORBIDDEN => FetchError::Refused { from, reason },
+            Some(reason) if matches!(status, StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST) => {
+                FetchError::Refused { from, reason }
+            }
             _ => FetchError::Status { from, path, status },
         }),
     }

@@ -12,7 +12,7 @@ use super::labels::Labels;
 use super::render::{Report, Source};
 use crate::export::{By, Query, Snapshot, Summary, snapshot, snapshot::Filter, summary};
 use crate::observation::{Observation, ObservationSink};
-use crate::stats::{GroupKey, Period, Statistics};
+use crate::stats::{GroupKey, Period, Statistics, Window};
 use crate::store::records::{self, FileRead, Head, Line, Manifest, Skipped};
 
 /// Why there is nothing to report on.
@@ -213,7 +213,7 @@ impl<'a> Gathered<'a> {
         let whole = Snapshot {
             manifests: self.manifests,
             filter: filter(self.wanted.query),
-            ..snapshot(&self.statistics, &Query::default())
+            ..grouped(&self.statistics, by)
         };
         let mut report = Report::of_snapshot(whole, by);
         report.widths = self.widths;
@@ -226,10 +226,19 @@ impl<'a> Gathered<'a> {
     }
 }
 
+/// All of it, told apart by the facet that is among `by`, if there is one.
+fn grouped(statistics: &Statistics, by: &[By]) -> Snapshot {
+    let query = Query {
+        by: by.to_vec(),
+        ..Query::default()
+    };
+    snapshot(statistics, &query)
+}
+
 fn groups_by_hour(hours: &BTreeMap<String, Statistics>, rest: &[By]) -> Vec<summary::GroupSummary> {
     let mut groups = Vec::new();
     for (hour, statistics) in hours {
-        let part = summary::of_snapshot(&snapshot(statistics, &Query::default()), rest);
+        let part = summary::of_snapshot(&grouped(statistics, rest), rest);
         let of_hour = if rest.is_empty() {
             vec![as_group(part)]
         } else {
@@ -264,9 +273,9 @@ fn as_group(summary: Summary) -> summary::GroupSummary {
 /// Narrows a whole snapshot to what is asked for.
 pub(super) fn narrow(snapshot: &mut Snapshot, query: &Query) {
     snapshot.groups.retain(|group| query.wants(&group.key));
-    snapshot.period = Period::default();
-    for group in &snapshot.groups {
-        snapshot.period.stretch(&group.figures.period);
+    // A window keeps its edges.
+    if snapshot.window == Window::All {
+        snapshot.period = Period::of(snapshot.groups.iter().map(|group| &group.figures));
     }
     snapshot.filter = filter(query);
 }

@@ -195,10 +195,10 @@ impl Report {
 
     fn width_of(&self, group: &GroupSummary) -> Option<u64> {
         let is_in = |key: &crate::stats::GroupKey| {
-            group
-                .key
-                .iter()
-                .all(|(by, value)| *by == By::Hour || by.value_of(key) == *value)
+            group.key.iter().all(|(by, value)| {
+                let in_no_key = *by == By::Hour || by.facet().is_some();
+                in_no_key || by.value_of(key) == *value
+            })
         };
         let widths = self.widths.iter().filter(|(key, _)| is_in(key));
         widths.map(|(_, width)| *width).max()

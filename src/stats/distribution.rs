@@ -16,12 +16,14 @@ pub const PERCENTILES: [u8; 9] = [1, 5, 10, 25, 50, 75, 90, 95, 99];
 
 /// Values of one metric. Values that are not finite are left out.
 ///
-/// The sketch is kept from the first value on, so that giving up the values costs the data path nothing when it comes.
+/// The sketch takes the values piece by piece while they are still kept, so that giving them up costs the data path
+/// nothing when it comes, and a distribution that is small needs none.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     /// All values; absent once they were given up.
     values: Option<Values>,
-    sketch: Sketch,
+    /// The values of all full pieces; once they were given up, all values.
+    sketch: Option<Box<Sketch>>,
 }
 
 /// What AIPerf reports of a distribution.
@@ -49,7 +51,7 @@ impl Default for Distribution {
     fn default() -> Self {
         Self {
             values: Some(Values::default()),
-            sketch: Sketch::default(),
+            sketch: None,
         }
     }
 }
@@ -63,10 +65,18 @@ impl Distribution {
         if self.exact_values() >= MOST_EXACT_VALUES {
             self.condense();
         }
-        if let Some(values) = &mut self.values {
-            values.push(value);
+        self.take(value);
+    }
+
+    fn take(&mut self, value: f64) {
+        let full = match &mut self.values {
+            Some(values) => values.push(value),
+            None => Some(std::slice::from_ref(&value)),
+        };
+        if let Some(full) = full {
+            let sketch = self.sketch.get_or_insert_default();
+            full.iter().for_each(|&value| sketch.push(value));
         }
-        self.sketch.push(value);
     }
 
     /// Adds a value that may be unknown.
@@ -78,17 +88,29 @@ impl Distribution {
 
     /// Adds all values of another distribution; the result is exact if both are.
     pub fn merge(&mut self, other: &Distribution) {
-        match (&mut self.values, &other.values) {
-            (Some(own), Some(others)) => own.extend(others),
-            _ => self.values = None,
+        if let Some(others) = &other.sketch {
+            self.sketch.get_or_insert_default().merge(others);
         }
-        self.sketch.merge(&other.sketch);
+        match (&mut self.values, &other.values) {
+            (Some(own), Some(others)) => {
+                own.share_full(others);
+            }
+            _ => self.give_up(),
+        }
+        let open = other.values.iter().flat_map(Values::open);
+        open.for_each(|&value| self.take(value));
+    }
+
+    fn give_up(&mut self) {
+        let given_up = self.values.take();
+        let open = given_up.iter().flat_map(Values::open);
+        open.for_each(|&value| self.take(value));
     }
 
     /// Gives up the values for the sketch of them; without values there is nothing to give up.
     pub fn condense(&mut self) {
         if self.exact_values() > 0 {
-            self.values = None;
+            self.give_up();
         }
     }
 
@@ -99,13 +121,14 @@ impl Distribution {
 
     /// What AIPerf reports of it; absent without values.
     pub fn statistic(&self) -> Option<Statistic> {
-        if self.sketch.moments.count == 0 {
+        let Some(values) = &self.values else {
+            let sketch = self.sketch.as_ref()?;
+            let any = sketch.moments.count > 0;
+            return any.then(|| statistic(&sketch.moments, |rank| sketch.value_at(rank), false));
+        };
+        if values.len() == 0 {
             return None;
         }
-        let Some(values) = &self.values else {
-            let moments = &self.sketch.moments;
-            return Some(statistic(moments, |rank| self.sketch.value_at(rank), false));
-        };
         let sorted = values.sorted();
         // In sorted order, so that the order of arrival can't change a digit.
         let mut moments = Moments::default();
@@ -134,15 +157,17 @@ enum Written<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Read {
-    Exact(Values),
-    Sketch(Sketch),
+    Exact(Vec<f64>),
+    Sketch(Box<Sketch>),
 }
 
 impl Serialize for Distribution {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.values {
-            Some(values) => Written::Exact(values),
-            None => Written::Sketch(&self.sketch),
+        let none = Values::default();
+        match (&self.values, &self.sketch) {
+            (Some(values), _) => Written::Exact(values),
+            (None, Some(sketch)) => Written::Sketch(sketch),
+            (None, None) => Written::Exact(&none),
         }
         .serialize(serializer)
     }
@@ -152,16 +177,15 @@ impl<'de> Deserialize<'de> for Distribution {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match Read::deserialize(deserializer)? {
             Read::Exact(values) => {
-                let mut sketch = Sketch::default();
-                values.iter().for_each(|value| sketch.push(value));
-                Self {
-                    values: Some(values),
-                    sketch,
-                }
+                let mut distribution = Self::default();
+                values
+                    .into_iter()
+                    .for_each(|value| distribution.take(value));
+                distribution
             }
             Read::Sketch(sketch) => Self {
                 values: None,
-                sketch,
+                sketch: Some(sketch),
             },
         })
     }

@@ -56,11 +56,12 @@ pub fn of(group: &Group) -> Vec<Finding> {
 
 fn contradictions(group: &Group) -> Option<Finding> {
     let n = group.contradictions;
+    let records = [&group.aiperf, &group.rest].map(|view| view.pooled.records);
+    let records = records[0].saturating_add(records[1]);
     (n > 0).then(|| {
         let text = format!(
-            "The engine sent a mean length or a rate that contradicts its own counts in {n} of {} records; \
-             the values of the counts are used.",
-            group.all.pooled.records
+            "The engine sent a mean length or a rate that contradicts its own counts in {n} of {records} records; \
+             the values of the counts are used."
         );
         Finding::new("mean_or_rate", n, text)
     })

@@ -44,8 +44,8 @@ pub struct Group {
     pub generation_tokens: u64,
     /// What AIPerf would have counted.
     pub aiperf: View,
-    /// Every valid record.
-    pub all: View,
+    /// The valid records that AIPerf would not have counted. Kept apart so that nothing is kept twice.
+    pub rest: View,
     /// Times and lengths of the complete exchanges with content.
     pub traffic: Traffic,
     /// What the figures beyond AIPerf's are made of.
@@ -89,8 +89,15 @@ impl Group {
     }
 
     fn add_records(&mut self, observation: &Observation) {
+        let view = match observation.spec_decode_acceptance.as_slice() {
+            [record] if observation.is_in_aiperf_view() => {
+                self.evidence.add(observation, record);
+                &mut self.aiperf
+            }
+            _ => &mut self.rest,
+        };
         for record in &observation.spec_decode_acceptance {
-            self.all.add(record);
+            view.add(record);
             if !record.is_zero_step() {
                 self.histograms.add_record(&RecordValues::of(record));
                 grow(
@@ -99,12 +106,13 @@ impl Group {
                 );
             }
         }
-        if let [record] = observation.spec_decode_acceptance.as_slice()
-            && observation.is_in_aiperf_view()
-        {
-            self.aiperf.add(record);
-            self.evidence.add(observation, record);
-        }
+    }
+
+    /// Every valid record, whatever the outcome.
+    pub fn all(&self) -> View {
+        let mut all = self.aiperf.clone();
+        all.merge(&self.rest);
+        all
     }
 
     /// Adds what another group holds.
@@ -123,7 +131,7 @@ impl Group {
         grow(&mut self.prompt_tokens, other.prompt_tokens);
         grow(&mut self.generation_tokens, other.generation_tokens);
         self.aiperf.merge(&other.aiperf);
-        self.all.merge(&other.all);
+        self.rest.merge(&other.rest);
         self.traffic.merge(&other.traffic);
         self.evidence.merge(&other.evidence);
         self.histograms.merge(&other.histograms);
@@ -135,7 +143,7 @@ impl Group {
             .aiperf
             .distributions()
             .into_iter()
-            .chain(self.all.distributions());
+            .chain(self.rest.distributions());
         views
             .chain(self.traffic.distributions())
             .map(|distribution| distribution.exact_values())
@@ -150,7 +158,7 @@ impl Group {
             .aiperf
             .distributions_mut()
             .into_iter()
-            .chain(self.all.distributions_mut());
+            .chain(self.rest.distributions_mut());
         for distribution in views.chain(self.traffic.distributions_mut()) {
             distribution.condense();
         }

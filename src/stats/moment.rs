@@ -4,6 +4,8 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
+use super::Group;
+
 /// A point in time; RFC 3339 with microseconds in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub SystemTime);
@@ -33,6 +35,13 @@ pub struct Period {
 }
 
 impl Period {
+    /// The period of groups together.
+    pub fn of<'a>(groups: impl Iterator<Item = &'a Group>) -> Self {
+        let mut period = Self::default();
+        groups.for_each(|group| period.stretch(&group.period));
+        period
+    }
+
     /// Stretches the period so that it holds the other one.
     pub fn stretch(&mut self, other: &Period) {
         // `None` orders before any moment, which is right for the end but not for the start.

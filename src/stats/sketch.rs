@@ -1,14 +1,14 @@
 //! A distribution without its values: counts in bins of equal relative width (DDSketch), plus exact moments.
 //!
-//! The mapping between values and bins is that of the `sketches-ddsketch` crate. The bins are our own sparse map, since
+//! The mapping between values and bins is that of the `sketches-ddsketch` crate. The bins are our own sparse ones, since
 //! the snapshot has to show them and a foreign snapshot must not be able to break a dense array's invariants.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use sketches_ddsketch::Config;
 
+use super::bins::Bins;
 use super::moments::Moments;
 
 /// Largest relative error of a percentile from a sketch.
@@ -29,17 +29,14 @@ pub(super) struct Sketch {
     /// Values of at most [`SMALLEST`].
     zero: u64,
     /// Other values by the number of their bin.
-    bins: BTreeMap<i32, u64>,
+    bins: Bins,
 }
 
 impl Sketch {
     pub(super) fn push(&mut self, value: f64) {
         self.moments.push(value);
         if value > SMALLEST {
-            *self
-                .bins
-                .entry(MAPPING.key(value.min(LARGEST)))
-                .or_default() += 1;
+            self.bins.add(MAPPING.key(value.min(LARGEST)), 1);
         } else {
             self.zero += 1;
         }
@@ -48,9 +45,8 @@ impl Sketch {
     pub(super) fn merge(&mut self, other: &Sketch) {
         self.moments.merge(&other.moments);
         self.zero = self.zero.saturating_add(other.zero);
-        for (&bin, &count) in &other.bins {
-            let own = self.bins.entry(bin).or_default();
-            *own = own.saturating_add(count);
+        for (bin, count) in other.bins.iter() {
+            self.bins.add(bin, count);
         }
     }
 
@@ -69,7 +65,7 @@ impl Sketch {
         if rank < below {
             return 0.0_f64.max(min).min(max);
         }
-        for (&bin, &count) in &self.bins {
+        for (bin, count) in self.bins.iter() {
             below = below.saturating_add(count);
             if rank < below {
                 return MAPPING.value(bin).max(min).min(max);

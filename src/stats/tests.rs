@@ -96,7 +96,7 @@ fn only_answered_exchanges_on_observed_routes_count() {
     unanswered.status = None;
     let group = whole([elsewhere, refused, unanswered]);
     assert!(group.exchanges.is_empty());
-    assert_eq!(group.all.pooled, Pooled::default());
+    assert_eq!(group.all().pooled, Pooled::default());
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_cancelled_exchange_counts_in_all_but_not_in_aiperf() {
     let mut silent = observation(vec![record()]);
     silent.content_chunks = 0;
     let group = whole([cancelled, silent]);
-    assert_eq!(group.all.pooled.records, 2);
+    assert_eq!(group.all().pooled.records, 2);
     assert_eq!(group.aiperf.pooled, Pooled::default());
     assert_eq!(group.traffic.request_latency.statistic(), None);
 }
@@ -116,9 +116,9 @@ fn several_sequences_count_each_in_all_and_not_in_aiperf() {
     let mut several = observation(vec![record(), record(), zero_step()]);
     several.n = 3;
     let group = whole([several]);
-    assert_eq!(group.all.pooled.records, 2);
-    assert_eq!(group.all.pooled.zero_step, 1);
-    assert_eq!(group.all.pooled.steps, 8);
+    assert_eq!(group.all().pooled.records, 2);
+    assert_eq!(group.all().pooled.zero_step, 1);
+    assert_eq!(group.all().pooled.steps, 8);
     assert_eq!(group.aiperf.pooled, Pooled::default());
     assert_eq!(group.exchanges[&Acceptance::Recorded], 1);
 }
@@ -127,7 +127,7 @@ fn several_sequences_count_each_in_all_and_not_in_aiperf() {
 fn two_records_where_one_was_asked_for_are_not_for_aiperf() {
     let group = whole([observation(vec![record(), record()])]);
     assert_eq!(
-        (group.aiperf.pooled.records, group.all.pooled.records),
+        (group.aiperf.pooled.records, group.all().pooled.records),
         (0, 2)
     );
 }
@@ -138,7 +138,7 @@ fn a_record_of_a_malformed_exchange_counts_nowhere_but_in_the_reasons() {
     malformed.acceptance = Some(Acceptance::Malformed);
     malformed.reason = Some(Reason::IdentitySum);
     let group = whole([malformed]);
-    assert_eq!(group.all.pooled, Pooled::default());
+    assert_eq!(group.all().pooled, Pooled::default());
     assert_eq!(group.exchanges[&Acceptance::Malformed], 1);
     assert_eq!(
         group.reasons[&Acceptance::Malformed][&Reason::IdentitySum],
@@ -199,7 +199,7 @@ fn model_names_beyond_the_limit_count_as_other() {
         .iter()
         .find(|(key, _)| key.model.as_deref() == Some(OTHER))
         .unwrap();
-    assert_eq!(other.all.pooled.records, 20);
+    assert_eq!(other.all().pooled.records, 20);
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn groups_beyond_the_limit_fold_together_and_nothing_is_lost() {
     assert!(groups.len() <= MOST_GROUPS + 1, "{} groups", groups.len());
     let counted: u64 = groups
         .iter()
-        .map(|(_, group)| group.all.pooled.zero_step)
+        .map(|(_, group)| group.all().pooled.zero_step)
         .sum();
     assert_eq!(counted, sent);
 }

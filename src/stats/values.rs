@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
-const PIECE: usize = 4_096;
+const PIECE: usize = 1_024;
 
 /// The values, in no promised order.
 #[derive(Clone, Debug, Default)]
@@ -14,18 +14,25 @@ pub(super) struct Values {
 }
 
 impl Values {
-    pub(super) fn push(&mut self, value: f64) {
+    /// Adds a value; gives the piece that it completed.
+    pub(super) fn push(&mut self, value: f64) -> Option<&[f64]> {
+        make_room(&mut self.open);
         self.open.push(value);
-        if self.open.len() == PIECE {
-            self.full.push(std::mem::take(&mut self.open).into());
+        if self.open.len() < PIECE {
+            return None;
         }
+        self.full.push(std::mem::take(&mut self.open).into());
+        self.full.last().map(|piece| &**piece)
     }
 
-    pub(super) fn extend(&mut self, other: &Values) {
+    /// Adds the full pieces of other values, by sharing them.
+    pub(super) fn share_full(&mut self, other: &Values) {
         self.full.extend(other.full.iter().cloned());
-        for &value in &other.open {
-            self.push(value);
-        }
+    }
+
+    /// The values that stand in no full piece.
+    pub(super) fn open(&self) -> &[f64] {
+        &self.open
     }
 
     pub(super) fn len(&self) -> usize {
@@ -47,18 +54,15 @@ impl Values {
     }
 }
 
-impl Serialize for Values {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter())
+/// Makes room for one more, by a quarter at a time: what thousands of small vectors leave empty adds up.
+pub(super) fn make_room<T>(values: &mut Vec<T>) {
+    if values.len() == values.capacity() {
+        values.reserve_exact(4 + values.len() / 4);
     }
 }
 
-impl<'de> Deserialize<'de> for Values {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut values = Values::default();
-        for value in Vec::<f64>::deserialize(deserializer)? {
-            values.push(value);
-        }
-        Ok(values)
+impl Serialize for Values {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
     }
 }

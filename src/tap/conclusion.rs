@@ -18,6 +18,8 @@ impl Exchange {
         self.learn(outcome, reply);
         let observation = self.observation(outcome, reply);
         self.count(&observation, reply);
+        let fingerprint = reply.and_then(|reply| reply.system_fingerprint.as_deref());
+        self.tap.settings.runs.ended(&observation, fingerprint);
         self.tap.sink.record(Arc::new(observation));
     }
 
@@ -122,7 +124,7 @@ impl Exchange {
                 .map(cut_name)
                 .or_else(|| self.request.model.clone()),
             tag: self.arrival.tag.clone(),
-            run: None,
+            run: self.run.as_deref().map(str::to_owned),
             stream: self.request.stream,
             n: self.request.n,
             prompts: self.request.prompts,

@@ -56,6 +56,8 @@ pub struct Exchange {
     pub(super) started: Instant,
     pub(super) started_at: SystemTime,
     pub(super) in_flight: u64,
+    /// The run in which it arrived; none on a route that is not observed.
+    pub(super) run: Option<Arc<str>>,
     pub(super) injection: Injection,
     pub(super) connect: Option<Duration>,
     pub(super) head_at: Option<Instant>,
@@ -99,6 +101,10 @@ impl Tap {
             .requests_in_flight
             .with_label_values(&[arrival.route.as_str()])
             .inc();
+        let run = arrival
+            .route
+            .is_observed()
+            .then(|| tap.settings.runs.current());
         let in_flight = if arrival.route.is_observed() {
             tap.in_flight.fetch_add(1, Ordering::Relaxed) + 1
         } else {
@@ -127,6 +133,7 @@ impl Tap {
             started: at,
             started_at: SystemTime::now(),
             in_flight,
+            run,
             injection: Injection::None,
             connect: None,
             head_at: None,

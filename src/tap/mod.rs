@@ -44,6 +44,7 @@ pub use tag::TagSource;
 use crate::counters::TapCounters;
 use crate::observation::ObservationSink;
 use crate::record::EngineName;
+use crate::runs::Runs;
 use crate::switch::InjectSwitch;
 
 /// How a tap is set.
@@ -66,6 +67,8 @@ pub struct TapSettings {
     pub usage_details: bool,
     /// Where a request's tag comes from.
     pub tag: TagSource,
+    /// The runs: a request belongs to the one in which it arrives.
+    pub runs: Runs,
 }
 
 /// One lane's view of its engine. Cheap to clone.

@@ -41,6 +41,10 @@ pub(super) fn read(root: &[Member<'_>]) -> RequestFacts {
     let mut facts = RequestFacts {
         n: 1,
         prompts: 1,
+        facets: Facets {
+            temperature: TemperatureBand::Default,
+            format: OutputFormat::None,
+        },
         ..RequestFacts::default()
     };
     let mut kv_transfer = false;

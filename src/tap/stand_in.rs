@@ -8,8 +8,10 @@ use http::Request;
 use prometheus::Registry;
 
 use super::{AskSglang, Exchange, ExposeUsage, Tap, TapSettings};
+use crate::clock::Clock;
 use crate::counters::TapCounters;
 use crate::observation::{Observation, ObservationSink};
+use crate::runs::Runs;
 use crate::switch::InjectSwitch;
 
 /// A tap and the number of its observations.
@@ -39,6 +41,7 @@ impl Default for StandIn {
             ask_sglang_unary: false,
             usage_details: false,
             tag: super::TagSource::default(),
+            runs: Runs::new(Clock::system()),
         };
         let counters = TapCounters::register(&Registry::new()).unwrap();
         let tap = Tap::new(settings, counters, Arc::clone(&count) as _);

@@ -13,5 +13,6 @@ mod guard;
 mod health;
 mod inject;
 mod requests;
+mod runs;
 mod scrape;
 mod server;

@@ -7,9 +7,11 @@ use std::time::Duration;
 use prometheus::Registry;
 use serde_json::{Value, json};
 use spectap::admin::{Access, AdminState, Readiness, router, serve};
+use spectap::clock::Clock;
 use spectap::counters::TapCounters;
 use spectap::export::prometheus::{BuildInfo, register};
 use spectap::observation::{Observation, ObservationSink};
+use spectap::runs::Runs;
 use spectap::stats::Statistics;
 use spectap::store::ObservationRing;
 use spectap::store::records::Manifest;
@@ -29,6 +31,7 @@ pub(crate) struct Server {
     statistics: Arc<Statistics>,
     ring: Arc<ObservationRing>,
     pub(crate) inject: InjectSwitch,
+    pub(crate) runs: Runs,
     pub(crate) readiness: Arc<Readiness>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
@@ -42,6 +45,7 @@ pub(crate) struct Choice {
     pub(crate) token: Option<&'static str>,
     pub(crate) protect_metrics: bool,
     pub(crate) upstream: Option<String>,
+    pub(crate) clock: Clock,
 }
 
 impl Server {
@@ -54,7 +58,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let registry = Registry::new();
         let counters = TapCounters::register(&registry).unwrap();
-        let statistics = Arc::new(Statistics::new());
+        let statistics = Arc::new(Statistics::with_clock(choice.clock.clone()));
         let build = BuildInfo {
             version: "0.1.0".to_owned(),
             commit: String::new(),
@@ -62,6 +66,7 @@ impl Server {
         register(&registry, statistics.clone(), &build, 5000).unwrap();
         let ring = Arc::new(ObservationRing::new());
         let inject = InjectSwitch::new(true);
+        let runs = Runs::new(choice.clock.clone());
         let readiness = Arc::new(Readiness::new(choice.upstream));
         let state = AdminState {
             registry: registry.clone(),
@@ -73,6 +78,7 @@ impl Server {
                 None,
                 Default::default(),
             )),
+            runs: runs.clone(),
             readiness: readiness.clone(),
             access: Arc::new(Access::new(
                 choice.believed.unwrap_or(address),
@@ -91,6 +97,7 @@ impl Server {
             statistics,
             ring,
             inject,
+            runs,
             readiness,
             stop: Some(stop),
             task,

@@ -159,3 +159,60 @@ fn the_demo_runs_for_so_many_requests_and_ends_with_its_report() {
         assert!(out.contains(text), "{text} is missing in\n{out}");
     }
 }
+
+#[test]
+fn report_narrows_to_a_window_and_a_run_and_groups_by_facet() {
+    let (_engine, address) = simulate("vllm");
+    let (_tap, data, admin) = Running::serve(address, &[]);
+    chat(data);
+    report(admin, &[]);
+    let mut client = TcpStream::connect(admin).unwrap();
+    let body = r#"{"name":"k = 8, new"}"#;
+    write!(
+        client,
+        "POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    let from = format!("http://{admin}");
+    let nothing = output(&["report", "--from", &from, "--run", "k = 8, new"]);
+    assert!(nothing.1.contains("No acceptance numbers"), "{nothing:?}");
+    chat(data);
+    let narrowed = [
+        "--run=k = 8, new",
+        "--window=5m",
+        "--by=stream",
+        "--format=json",
+    ];
+    // The exchange may end a moment after the client has its answer.
+    let json = (0..200)
+        .map(|_| serde_json::from_str::<Value>(&report(admin, &narrowed)).unwrap())
+        .find(|json| json["n"]["recorded"] == 1)
+        .expect("the exchange of the run");
+    assert_eq!(json["scope"]["window"], "5m");
+    assert_eq!(json["scope"]["run"], "k = 8, new");
+    assert_eq!(json["groups"][0]["key"]["stream"], "true");
+    let all: Value = serde_json::from_str(&report(admin, &["--format=json"])).unwrap();
+    assert_eq!(all["n"]["recorded"], 2);
+
+    let (code, _, errors) = output(&["report", "--from", &from, "--run", "unheard-of"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        errors.contains("run=unheard-of: there is no such run"),
+        "{errors}"
+    );
+    let (code, _, errors) = output(&["report", "--by=context,stream"]);
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("at most one of context"), "{errors}");
+    let (code, _, errors) = output(&["report", "--window=7m"]);
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("1m, 5m, 15m, 1h or all"), "{errors}");
+    let single_exchanges = ["report", "--window=5m", "records.jsonl"];
+    let (code, _, errors) = output(&single_exchanges);
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("they don't go with files"), "{errors}");
+}

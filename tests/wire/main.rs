@@ -17,6 +17,7 @@ mod injection;
 mod kept_connections;
 mod observation;
 mod replay;
+mod runs;
 mod samples;
 mod sglang;
 mod strip;

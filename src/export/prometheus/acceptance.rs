@@ -65,7 +65,8 @@ pub(super) struct Counted {
 
 /// Adds a group's counts.
 pub(super) fn count(counted: &mut Counted, group: &Group) {
-    counted.pooled.merge(&group.all.pooled);
+    counted.pooled.merge(&group.aiperf.pooled);
+    counted.pooled.merge(&group.rest.pooled);
     for (&acceptance, &exchanges) in &group.exchanges {
         *counted.exchanges.entry(acceptance).or_default() += exchanges;
     }

@@ -27,6 +27,7 @@ fn every_parameter_is_read() {
             model: Some("qwen".into()),
             tag: Some("math".into()),
             engine: Some(EngineName::TensorrtLlm),
+            ..Query::default()
         })
     );
     assert_eq!(Query::from_pairs([]), Ok(Query::default()));
@@ -36,7 +37,7 @@ fn every_parameter_is_read() {
 fn a_wrong_value_names_parameter_value_and_what_would_be_right() {
     assert_eq!(
         error("by", "model,colour"),
-        "by=model,colour: should be a comma list of model, engine, tag, route"
+        format!("by=model,colour: should be {BY_EXPECTED}")
     );
     let unknown_engine = error("engine", "vlm");
     assert!(
@@ -53,10 +54,32 @@ fn a_wrong_value_names_parameter_value_and_what_would_be_right() {
 }
 
 #[test]
-fn windows_and_runs_are_not_available_yet_and_say_so() {
+fn windows_runs_and_one_facet_are_read() {
+    let query = Query::from_pairs([("window", "15m"), ("run", "k = 8"), ("by", "tag,context")]);
+    let query = query.unwrap();
     assert_eq!(
-        error("window", "5m"),
-        "window=5m: not available yet; leave it out or say window=all"
+        query.selection(),
+        Selection {
+            window: Window::Quarter,
+            run: Some("k = 8".into()),
+            facet: Some(Facet::Context),
+        }
     );
-    assert_eq!(error("run", "a"), "run=a: not available yet; leave it out");
+    assert_eq!(
+        query.for_snapshot(),
+        "window=15m&run=k%20%3D%208&by=context"
+    );
+    assert_eq!(Query::default().for_snapshot(), "");
+    assert_eq!(
+        error("window", "10m"),
+        "window=10m: should be 1m, 5m, 15m, 1h or all"
+    );
+}
+
+#[test]
+fn two_facets_at_once_are_too_many() {
+    assert_eq!(
+        error("by", "context,model,stream"),
+        format!("by=context,model,stream: should be {BY_EXPECTED}")
+    );
 }

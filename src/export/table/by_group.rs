@@ -47,7 +47,7 @@ pub fn by_group(summary: &Summary) -> String {
 fn shown(by: By, value: Option<&str>) -> &str {
     value.unwrap_or(match by {
         By::Tag => "(none)",
-        By::Model | By::Engine | By::Route | By::Hour => "unknown",
+        _ => "unknown",
     })
 }
 

@@ -113,13 +113,21 @@ impl Tap {
     }
 
     pub(crate) fn switch_injection(&self, on: bool) {
-        let body = format!("{{\"enabled\":{on}}}");
+        self.post_json("/api/v1/inject", &format!("{{\"enabled\":{on}}}"), 200);
+    }
+
+    /// Begins a run of this name.
+    pub(crate) fn begin_run(&self, name: &str) {
+        self.post_json("/api/v1/runs", &format!("{{\"name\":\"{name}\"}}"), 201);
+    }
+
+    fn post_json(&self, path: &str, body: &str, status: u16) {
         let mut client = Client::connect(self.admin);
         client.send(format!(
-            "POST /api/v1/inject HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
             body.len()
         ));
-        assert_eq!(client.response().status(), 200);
+        assert_eq!(client.response().status(), status);
     }
 
     /// Begins to stop, in the background; the receiver tells how it ended.
