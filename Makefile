@@ -2,9 +2,10 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo build test tools bench e2e-vllm clean
+.PHONY: help demo build test tools bench fuzz e2e-vllm clean
 
 PYTHON ?= python3
+FUZZ_SECONDS ?= 60
 VENV := .venv
 export SPECTAP_TEST_PYTHON := $(CURDIR)/$(VENV)/bin/python
 export RUSTDOCFLAGS := -D warnings
@@ -20,6 +21,7 @@ build: ## the release binary, target/release/spectap
 
 test: tools ## everything that a change must pass; with CI=true nothing may be skipped
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --locked --all-targets --all-features -- -D warnings
 	cargo clippy --locked -- -D warnings
 	$(PYTHON) .ci/licences.py
@@ -45,6 +47,9 @@ $(VENV)/.installed: tests/e2e/requirements.txt
 		echo "tools: no Python environment; tests that need prometheus-client will skip" >&2; \
 	fi
 
+fuzz: ## every fuzz target for FUZZ_SECONDS each (60); what one finds stays in fuzz/artifacts
+	fuzz/run.sh $(FUZZ_SECONDS)
+
 bench: ## micro-benchmarks of the observer
 	cargo bench --locked
 
@@ -54,4 +59,4 @@ e2e-vllm: $(VENV)/.installed ## a real vLLM on the CPU, the official client, vLL
 
 clean: ## remove all that the targets above made
 	cargo clean
-	rm -rf $(VENV) .work
+	rm -rf $(VENV) .work fuzz/target fuzz/corpus fuzz/seeds

@@ -104,6 +104,16 @@ impl fmt::Display for UpstreamAddress {
     }
 }
 
+/// How HTTP is spoken with the server.
+pub(super) fn client() -> http1::Builder {
+    let mut client = http1::Builder::new();
+    client
+        .preserve_header_case(true)
+        .max_headers(MOST_HEADERS)
+        .max_buf_size(LARGEST_HEAD);
+    client
+}
+
 /// Kept connections to one address.
 pub struct Pool {
     address: UpstreamAddress,
@@ -178,10 +188,7 @@ impl Pool {
             Err(_) => return Err(Refusal::ConnectTimeout(self.address.to_string())),
         };
         prepare_socket(&stream);
-        let (sender, connection) = http1::Builder::new()
-            .preserve_header_case(true)
-            .max_headers(MOST_HEADERS)
-            .max_buf_size(LARGEST_HEAD)
+        let (sender, connection) = client()
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| Refusal::ConnectFailed(self.address.to_string(), error.to_string()))?;

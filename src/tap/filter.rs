@@ -173,6 +173,14 @@ impl Filter {
         self.passing = true;
     }
 
+    /// Bytes that are held back.
+    #[cfg(feature = "fuzzing")]
+    pub(super) fn held(&self) -> usize {
+        let held = self.held.iter();
+        let pieces = held.flat_map(|held| held.event.iter().chain(&held.followers));
+        pieces.chain(&self.pending).map(Bytes::len).sum()
+    }
+
     fn emit(&mut self, pieces: impl IntoIterator<Item = Bytes>) {
         self.out
             .extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
