@@ -156,8 +156,8 @@ for file in sorted(FIXTURES.glob("captures/*/*/*.request.json")):
         kinds.add(file.name)
         request("/v1/completions", file.read_bytes())
 
-seed("scanner", 255, b'{"usage":[0,1,1')
-seed("scanner", 255, b'{"choices":[{"index":0,"text":"a"},{"index":0,"text":"a"},')
+seed("scanner", 255, b'{"usage":[0,1,1', 255)
+seed("scanner", 255, b'{"choices":[{"index":0,"text":"a"},{"index":0,"text":"a"},', 255)
 seed("strip", 255, b'data: {"choices":[],"usage":{}}\n\ndata: {"choices":[]}\n\n', 1)
 seed("strip", 255, b'data: {"choices":[{"finish_reason":"stop"}]}\n\n: a\n\n: a\n\n: a\n\n: a\n\n:', 1)
 for head in (

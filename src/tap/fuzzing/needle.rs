@@ -62,6 +62,10 @@ fn is_as_engines_write(text: &str, place: Place) -> bool {
         return false;
     }
     let members = members(text.as_bytes()).unwrap_or_default();
+    let has = |name: &str| members.iter().any(|member| member.name == name);
+    if place == Place::Root && has("choices") && has("delta") {
+        return false;
+    }
     members.iter().all(|member| {
         let name = &*member.name;
         let inner = match (place, name) {
@@ -71,7 +75,10 @@ fn is_as_engines_write(text: &str, place: Place) -> bool {
             (Place::Root, "delta") => Place::Delta,
             _ => Place::Elsewhere,
         };
-        stands_right(place, name) && is_as_engines_write(member.value, inner)
+        let may_be_block = place == Place::Root && name == "type";
+        (may_be_block || !member.value.contains("\"content_block_delta\""))
+            && stands_right(place, name)
+            && is_as_engines_write(member.value, inner)
     })
 }
 

@@ -75,8 +75,34 @@ pub(super) fn events(stream: &[u8]) -> Vec<Event<'_>> {
     events
 }
 
+/// Deepest text that is compared: the reducer makes null of what is deeper in a kept member.
+const DEEPEST: usize = 24;
+
+/// Longest member names of a text that is compared, in bytes with and without escapes by number: in a kept member the
+/// reducer leaves out those that are longer than 160 bytes as written.
+const LONGEST_NAMES: [usize; 2] = [26, 80];
+
+/// Whether the reducer must keep of a text what a parser finds there. Of two members of one name the last one counts, but the
+/// reducer does not see those that are of another kind than they should be.
+pub(super) fn is_kept_whole(text: &[u8], parsed: &Value) -> bool {
+    let written = std::str::from_utf8(text).unwrap_or_default().trim_ascii();
+    let has_numbered = memchr::memmem::find(text, b"\\u").is_some();
+    let longest = LONGEST_NAMES[usize::from(!has_numbered)];
+    depth(parsed) <= DEEPEST && !has_longer_name(parsed, longest) && !has_duplicates(written)
+}
+
+fn has_longer_name(value: &Value, longest: usize) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(|item| has_longer_name(item, longest)),
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, inner)| name.len() > longest || has_longer_name(inner, longest)),
+        _ => false,
+    }
+}
+
 /// How deep the containers of a value stand in each other.
-pub(super) fn depth(value: &Value) -> usize {
+fn depth(value: &Value) -> usize {
     let deepest = match value {
         Value::Array(items) => items.iter().map(depth).max(),
         Value::Object(members) => members.values().map(depth).max(),

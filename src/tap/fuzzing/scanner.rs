@@ -8,21 +8,18 @@ use crate::tap::json::{LARGEST_COPY, Reducer, Unreadable};
 /// What a reducer may hold beside its copy: a member's name and its stack.
 const BESIDE_THE_COPY: usize = 2048;
 
-/// Deepest text that is compared: the reducer makes null of what is deeper in a kept member.
-const DEEPEST: usize = 24;
-
 /// A run of this many bytes is more than any copy may grow to.
-const ENDLESS: usize = 3 * LARGEST_COPY;
+const ENDLESS: usize = 2 * LARGEST_COPY;
 
 /// Reduces a text. Promises: how it is cut changes nothing; it holds no more than its bound, even if the text goes on
 /// for ever; of a text that is JSON it gives the kept members as a parser reads them.
 ///
-/// `how` 255: the second half of the text is repeated without end.
+/// `how` and `cuts` 255: the second half of the text is repeated without end.
 pub fn scanner(data: &[u8]) {
     let Some(input) = Input::read(data) else {
         return;
     };
-    if input.how == u8::MAX {
+    if input.how & input.cuts == u8::MAX {
         endless(input.text);
         return;
     }
@@ -31,7 +28,7 @@ pub fn scanner(data: &[u8]) {
         assert_eq!(reduce(&pieces), whole, "cut otherwise");
     }
     if let Ok(parsed) = serde_json::from_slice::<Value>(input.text)
-        && reference::depth(&parsed) <= DEEPEST
+        && reference::is_kept_whole(input.text, &parsed)
     {
         match &whole {
             Ok(reduced) => check(reduced, &parsed),

@@ -6,6 +6,7 @@ use super::{Input, reference};
 use crate::tap::details;
 use crate::tap::inject::{self, Edit, ExposeUsage, Plan};
 use crate::tap::members::{Member, members};
+use crate::tap::request;
 use crate::tap::skip::Skip;
 
 const OPTIONS: &str = "stream_options";
@@ -31,7 +32,8 @@ pub fn splice(data: &[u8]) {
     };
     let mut edits = Vec::new();
     let mut asks_usage = false;
-    if !input.has(3) {
+    // Nobody asks for the usage of a reply that is not streamed.
+    if !input.has(3) && request::read(&root).stream {
         let plan = inject::plan(body, &root, expose, input.has(1));
         check_plan(&plan, body, expose, input.has(1));
         if let Plan::Inject { edits: own, strip } = plan {
