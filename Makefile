@@ -2,10 +2,12 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo build test tools bench e2e-vllm clean
+.PHONY: help demo build test tools bench fuzz e2e-vllm parity clean
 
 PYTHON ?= python3
+FUZZ_SECONDS ?= 60
 VENV := .venv
+PARITY := .work/parity
 export SPECTAP_TEST_PYTHON := $(CURDIR)/$(VENV)/bin/python
 export RUSTDOCFLAGS := -D warnings
 
@@ -20,6 +22,7 @@ build: ## the release binary, target/release/spectap
 
 test: tools ## everything that a change must pass; with CI=true nothing may be skipped
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --locked --all-targets --all-features -- -D warnings
 	cargo clippy --locked -- -D warnings
 	$(PYTHON) .ci/licences.py
@@ -45,6 +48,9 @@ $(VENV)/.installed: tests/e2e/requirements.txt
 		echo "tools: no Python environment; tests that need prometheus-client will skip" >&2; \
 	fi
 
+fuzz: ## every fuzz target for FUZZ_SECONDS each (60); what one finds stays in fuzz/artifacts
+	fuzz/run.sh $(FUZZ_SECONDS)
+
 bench: ## micro-benchmarks of the observer
 	cargo bench --locked
 
@@ -52,6 +58,15 @@ e2e-vllm: $(VENV)/.installed ## a real vLLM on the CPU, the official client, vLL
 	cargo build --locked
 	$(VENV)/bin/python tests/e2e/vllm.py --spectap target/debug/spectap --work .work
 
+parity: $(PARITY)/.installed ## real AIPerf through spectap, all numbers beside each other (1.2 GB of disk, two to three minutes)
+	cargo build --locked
+	$(PARITY)/venv/bin/python tests/parity/parity.py --spectap target/debug/spectap --work $(PARITY)
+
+$(PARITY)/.installed: tests/parity/requirements.txt
+	$(PYTHON) -m venv $(PARITY)/venv
+	$(PARITY)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
 clean: ## remove all that the targets above made
 	cargo clean
-	rm -rf $(VENV) .work
+	rm -rf $(VENV) .work fuzz/target fuzz/corpus fuzz/seeds

@@ -4,6 +4,8 @@ pub mod demo;
 pub mod report;
 pub mod serve;
 pub mod simulate;
+pub mod token;
+mod value;
 
 use clap::{Parser, Subcommand};
 
@@ -11,6 +13,9 @@ use crate::logs::{DEFAULT_FILTER, LogFormat};
 
 /// Version and commit, as `--version` prints them.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("SPECTAP_COMMIT"), ")");
+
+/// Heading of the flags that every command takes, so that they do not stand among its own.
+const LOGGING: &str = "Logging, for every command";
 
 const AFTER_HELP: &str = "\
 Try it, without a GPU and without a network:
@@ -29,12 +34,14 @@ Every flag can be given by the environment variable that its help names.";
 #[command(name = "spectap", version = VERSION, after_help = AFTER_HELP, max_term_width = 110)]
 pub struct Cli {
     /// How log lines are written to standard error.
-    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, env = "SPECTAP_LOG_FORMAT")]
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT", env = "SPECTAP_LOG_FORMAT",
+          help_heading = LOGGING)]
     pub log_format: LogFormat,
 
     /// Which log lines are written: a level (error, warn, info, debug, trace) or tracing directives. One line per
     /// exchange comes with debug.
-    #[arg(long, global = true, value_name = "FILTER", default_value = DEFAULT_FILTER, env = "SPECTAP_LOG")]
+    #[arg(long, global = true, value_name = "FILTER", default_value = DEFAULT_FILTER, env = "SPECTAP_LOG",
+          help_heading = LOGGING)]
     pub log: String,
 
     /// What to do.

@@ -2,14 +2,14 @@
 //! shows in several of them, or in a file. All of it before a port is bound.
 
 use std::collections::HashSet;
-use std::fs;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::cli::serve::{Inject, Ready, ServeArgs};
+use crate::cli::token;
 use crate::proxy::UpstreamAddress;
 use crate::record::EngineName;
-use crate::tap::{AskSglang, ExposeUsage};
+use crate::tap::{AskSglang, ExposeUsage, TagSource};
 
 /// Settings of a serving instance.
 #[derive(Clone, Debug)]
@@ -36,6 +36,8 @@ pub struct Config {
     pub ready_needs_upstream: bool,
     /// Whether usage details are read as acceptance.
     pub usage_details: bool,
+    /// Where a request's tag comes from.
+    pub tag: TagSource,
     /// Bound on all series of `/metrics`.
     pub most_series: usize,
     /// The token that the admin port asks for.
@@ -63,6 +65,14 @@ impl Config {
     ///
     /// The first flag that can't be.
     pub fn check(args: &ServeArgs) -> Result<Self, ConfigError> {
+        if args.protect_metrics && args.admin_token_file.is_none() {
+            return Err(ConfigError {
+                flag: "--protect-metrics",
+                value: "true".to_owned(),
+                problem: "there is no token to ask for; give one with --admin-token-file FILE"
+                    .to_owned(),
+            });
+        }
         let first = args
             .upstream
             .clone()
@@ -81,6 +91,10 @@ impl Config {
             drain_delay: args.drain_delay,
             ready_needs_upstream: args.ready == Ready::Upstream,
             usage_details: args.usage_details,
+            tag: TagSource {
+                header: args.tag_header.clone(),
+                body: args.tag_body.clone(),
+            },
             most_series: args.max_series,
             admin_token: read_token(args)?,
             protect_metrics: args.protect_metrics,
@@ -135,21 +149,18 @@ fn read_token(args: &ServeArgs) -> Result<Option<String>, ConfigError> {
     let Some(path) = &args.admin_token_file else {
         return Ok(None);
     };
-    let error = |problem: String| ConfigError {
+    let token = token::read(path).map_err(|problem| ConfigError {
         flag: "--admin-token-file",
         value: path.display().to_string(),
-        problem: format!("{problem}; it must be a readable file with the token as its only line"),
-    };
-    let text = fs::read_to_string(path).map_err(|cause| error(cause.to_string()))?;
-    let token = text.trim();
-    if token.is_empty() || token.contains(char::is_whitespace) {
-        return Err(error("it holds no single token".to_owned()));
-    }
-    Ok(Some(token.to_owned()))
+        problem,
+    })?;
+    Ok(Some(token))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use clap::Parser;
 
     use super::*;

@@ -14,7 +14,7 @@ use crate::proxy::{UpstreamAddress, UpstreamAddressError};
 use crate::serve::{Instance, StartError};
 use crate::simulate::traffic::{self, Outcomes, Tally, Traffic};
 use crate::simulate::{Acceptance, AcceptanceError, Engine, EngineKind, Model, Settings, Totals};
-use crate::tap::{AskSglang, ExposeUsage};
+use crate::tap::{AskSglang, ExposeUsage, TagSource};
 
 /// Models of the demo, and the probability of each draft position to be kept, given that all before it were.
 const MODELS: [(&str, &str); 3] = [
@@ -93,8 +93,13 @@ pub async fn run(
     )?;
     writeln!(
         out,
-        "http://{}/api/v1/summary. Ctrl-C stops.\n",
+        "http://{}/api/v1/summary. Ctrl-C stops and prints the report.\n",
         instance.admin_address()
+    )?;
+    writeln!(
+        out,
+        "n: requests answered; recorded: those with numbers; length: tokens per verify step, the bonus\n\
+         token included; rate: accepted / drafted tokens; zero-step: the drafter never got to run.\n"
     )?;
     out.flush()?;
 
@@ -109,7 +114,7 @@ pub async fn run(
     };
     let end_traffic = stop.child_token();
     let clients = tokio::spawn(traffic::run(traffic, tally.clone(), end_traffic.clone()));
-    show_live(args, &instance, &stop, &clients, out).await?;
+    let drawn = show_live(args, &instance, &stop, &clients, out).await?;
     end_traffic.cancel();
     let outcomes = clients.await.unwrap_or_else(|_| tally.outcomes());
 
@@ -121,6 +126,7 @@ pub async fn run(
         ..Query::default()
     };
     let summary = summary(&statistics, &query);
+    take_back(drawn, out)?;
     writeln!(out, "{}", table::by_group(&summary))?;
     write!(out, "{}", table::spec_decode(&summary))?;
     out.flush()?;
@@ -158,20 +164,22 @@ fn tap_settings(args: &DemoArgs, engine_url: &str) -> Result<Config, UpstreamAdd
         drain_delay: Duration::ZERO,
         ready_needs_upstream: true,
         usage_details: false,
+        tag: TagSource::default(),
         most_series: 5_000,
         admin_token: None,
         protect_metrics: false,
     })
 }
 
-/// Shows the table again and again until the demo is over.
+/// Shows the table again and again until the demo is over. Gives the number of lines that stand on a terminal and can
+/// be taken back.
 async fn show_live<T>(
     args: &DemoArgs,
     instance: &Instance,
     stop: &CancellationToken,
     clients: &tokio::task::JoinHandle<T>,
     out: &mut dyn Write,
-) -> io::Result<()> {
+) -> io::Result<usize> {
     let on_terminal = io::stdout().is_terminal();
     let mut ticks = tokio::time::interval(if on_terminal {
         LIVE_PERIOD
@@ -194,19 +202,24 @@ async fn show_live<T>(
     let mut drawn = 0;
     loop {
         tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            () = &mut deadline => return Ok(()),
-            _ = finished.tick(), if clients.is_finished() => return Ok(()),
+            () = stop.cancelled() => return Ok(drawn),
+            () = &mut deadline => return Ok(drawn),
+            _ = finished.tick(), if clients.is_finished() => return Ok(drawn),
             _ = ticks.tick() => {
                 let table = table::by_group(&summary(instance.statistics(), &query));
-                if on_terminal && drawn > 0 {
-                    // Back to the table's first line, and everything below it cleared.
-                    write!(out, "\x1b[{drawn}A\x1b[J")?;
-                }
-                drawn = table.lines().count() + 1;
+                take_back(drawn, out)?;
+                drawn = if on_terminal { table.lines().count() + 1 } else { 0 };
                 writeln!(out, "{table}")?;
                 out.flush()?;
             }
         }
+    }
+}
+
+/// Clears the last `lines` of a terminal, and what a Ctrl-C left behind them.
+fn take_back(lines: usize, out: &mut dyn Write) -> io::Result<()> {
+    match lines {
+        0 => Ok(()),
+        lines => write!(out, "\r\x1b[{lines}A\x1b[J"),
     }
 }

@@ -46,7 +46,8 @@ impl Error {
     pub fn code(&self) -> ExitCode {
         match self {
             Error::Log(_) | Error::Config(_) => USAGE.into(),
-            Error::Simulate(SimulateError::Flag { .. }) => USAGE.into(),
+            Error::Simulate(SimulateError::Flag { .. })
+            | Error::Report(ReportError::Token { .. }) => USAGE.into(),
             _ => ExitCode::FAILURE,
         }
     }

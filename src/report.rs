@@ -3,8 +3,10 @@
 //! The numbers are computed here from the snapshot by the code that the tap itself uses for its summary.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use crate::cli::report::{ReportArgs, ReportFormat};
+use crate::cli::token;
 use crate::export::query::facet_in;
 use crate::export::{Query, QueryError, summary, table};
 
@@ -21,6 +23,14 @@ pub enum ReportError {
     /// The snapshot could not be had.
     #[error(transparent)]
     Fetch(#[from] FetchError),
+    /// The token file can't be used.
+    #[error("invalid value '{}' for '--admin-token-file': {problem}", path.display())]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
     /// The report could not be written.
     #[error("can't write the report: {0}")]
     Write(#[from] std::io::Error),
@@ -35,7 +45,7 @@ impl ReportError {
         let kind = match self {
             ReportError::Write(error) => Some(error.kind()),
             ReportError::Json(error) => error.io_error_kind(),
-            ReportError::Fetch(_) | ReportError::Query(_) => None,
+            ReportError::Fetch(_) | ReportError::Query(_) | ReportError::Token { .. } => None,
         };
         kind == Some(std::io::ErrorKind::BrokenPipe)
     }
@@ -54,7 +64,14 @@ pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportErr
         run: args.run.clone(),
         ..Query::default()
     };
-    let snapshot = fetch::snapshot(&args.from, &query).await?;
+    let token = match &args.admin_token_file {
+        Some(path) => Some(token::read(path).map_err(|problem| ReportError::Token {
+            path: path.clone(),
+            problem,
+        })?),
+        None => None,
+    };
+    let snapshot = fetch::snapshot(&args.from, &query, token.as_deref()).await?;
     let summary = summary::of_snapshot(&snapshot, &args.by);
     match args.format {
         ReportFormat::Json => {

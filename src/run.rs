@@ -50,13 +50,22 @@ async fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
         .iter()
         .map(|(_, upstream)| format!("http://{upstream}"))
         .collect();
+    let is_open =
+        config.admin_listen.ip().to_canonical().is_loopback() || config.admin_token.is_some();
     let instance = Instance::start(config).await?;
     for (address, upstream) in instance.addresses().iter().zip(upstreams) {
         tracing::info!("http://{address} passes to {upstream}");
     }
     tracing::info!("numbers on http://{}", instance.admin_address());
+    if !is_open {
+        tracing::info!(
+            "only /metrics, /livez and /readyz answer there: the address is not loopback and no --admin-token-file is given"
+        );
+    }
     stop.cancelled().await;
     let second = stop_signal()?;
+    instance.start_draining();
+    // Said when it is true: whoever reads the line may probe or signal at once.
     tracing::info!("stopping; running exchanges may finish, a second signal ends at once");
     let cut = instance.cut();
     tokio::spawn(async move {

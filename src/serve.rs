@@ -121,6 +121,7 @@ impl Instance {
                 ask_sglang_unary: config.ask_sglang_unary,
                 usage_details: config.usage_details,
                 runs: runs.clone(),
+                tag: config.tag.clone(),
             };
             let tap = Tap::new(
                 settings,
@@ -196,6 +197,11 @@ impl Instance {
     /// Ends everything at once while [`Instance::stop`] is waiting.
     pub fn cut(&self) -> CancellationToken {
         self.cut.clone()
+    }
+
+    /// Turns readiness off; everything else goes on until [`Instance::stop`].
+    pub fn start_draining(&self) {
+        self.readiness.start_draining();
     }
 
     /// Stops in order: not ready at once, new connections for the drain delay, running exchanges for the grace, and

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use spectap::observation::{Acceptance, Outcome, Reason, Route};
+use spectap::observation::{Acceptance, Observation, Outcome, Reason, Route};
+use spectap::record::Recomputed;
 use strum::VariantArray;
 
 fn root() -> &'static Path {
@@ -97,6 +98,64 @@ fn every_prometheus_series_of_the_code_has_its_line() {
     let names = series.iter().map(String::as_str);
     assert_eq!(
         missing(names, &rows(&page)),
+        [""; 0],
+        "missing in docs/metrics.md"
+    );
+}
+
+/// All names in the first cells of the page's tables, of which one may hold several.
+fn members(page: &str) -> BTreeSet<&str> {
+    page.lines()
+        .filter(|line| line.starts_with("| `"))
+        .flat_map(|line| {
+            line[2..]
+                .split('|')
+                .next()
+                .unwrap()
+                .split('`')
+                .skip(1)
+                .step_by(2)
+        })
+        .collect()
+}
+
+#[test]
+fn the_observation_that_the_page_shows_is_one_and_each_member_is_explained() {
+    let page = page();
+    let (_, section) = page.split_once("## JSON: `/api/v1/requests`").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let (_, example) = section.split_once("```json\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let mut observation: Observation = serde_json::from_str(example).unwrap();
+    // Members that are absent where there is nothing to say.
+    let record = &mut observation.spec_decode_acceptance[0];
+    record.choice_index = Some(0);
+    record.per_step_accepted = Some(Vec::new());
+    record.per_step_drafted = Some(Vec::new());
+    record.recomputed = Some(Recomputed {
+        mean_acceptance_length: None,
+        draft_acceptance_rate: None,
+    });
+    (record.nominal_drafts, record.zero_filled) = (true, true);
+    let whole = serde_json::to_value(&observation).unwrap();
+    let members = members(section);
+    for object in [&whole, &whole["spec_decode_acceptance"][0]] {
+        let names = object.as_object().unwrap().keys().map(String::as_str);
+        let unexplained: Vec<&str> = names.filter(|name| !members.contains(name)).collect();
+        assert_eq!(unexplained, [""; 0], "not explained in docs/metrics.md");
+    }
+}
+
+#[test]
+fn every_kind_of_an_answer_that_spectap_makes_itself_has_its_line() {
+    let source = fs::read_to_string(root().join("src/proxy/refusal.rs")).unwrap();
+    let (_, kinds) = source.split_once("fn kind(&self)").unwrap();
+    let (kinds, _) = kinds.split_once("\n    }\n").unwrap();
+    let kinds: Vec<&str> = kinds.split('"').skip(1).step_by(2).collect();
+    assert!(kinds.contains(&"connect-refused"), "found only {kinds:?}");
+    let page = page();
+    assert_eq!(
+        missing(kinds, &rows(&page)),
         [""; 0],
         "missing in docs/metrics.md"
     );

@@ -1,4 +1,5 @@
-//! The repository holds no path of the machine that it was written on, and its pages link to files that exist.
+//! The repository holds no path of the machine that it was written on, and its pages link to files and headings that
+//! exist.
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
@@ -96,6 +97,60 @@ fn pages_link_to_files_that_exist() {
     assert!(
         broken.is_empty(),
         "broken links:\n  {}",
+        broken.join("\n  ")
+    );
+}
+
+/// The anchor that a page of Markdown gives a heading.
+fn anchor(heading: &str) -> String {
+    heading
+        .trim_start_matches('#')
+        .trim()
+        .to_lowercase()
+        .chars()
+        .filter(|&character| character.is_alphanumeric() || " -_".contains(character))
+        .map(|character| if character == ' ' { '-' } else { character })
+        .collect()
+}
+
+#[test]
+fn links_into_a_page_meet_a_heading() {
+    let mut broken = Vec::new();
+    let mut links = 0;
+    for page in files() {
+        if page.extension().is_none_or(|extension| extension != "md")
+            || page.starts_with(root().join("tests"))
+        {
+            continue;
+        }
+        let text = fs::read_to_string(&page).unwrap();
+        for target in text.split("](").skip(1) {
+            let target = target.split(')').next().unwrap_or_default();
+            let Some((file, fragment)) = target.split_once('#') else {
+                continue;
+            };
+            if file.contains("://") {
+                continue;
+            }
+            links += 1;
+            let linked = if file.is_empty() {
+                text.clone()
+            } else {
+                fs::read_to_string(page.parent().unwrap().join(file)).unwrap_or_default()
+            };
+            let met = linked
+                .lines()
+                .filter(|line| line.starts_with('#'))
+                .any(|line| anchor(line) == fragment);
+            if !met {
+                broken.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    assert!(links > 5, "only {links} links found");
+    assert!(
+        broken.is_empty(),
+        "links to no heading:\n  {}",
         broken.join("\n  ")
     );
 }

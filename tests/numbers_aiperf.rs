@@ -87,13 +87,20 @@ fn assert_prints_as_aiperf(run: &str) {
     let mut lines = printed.lines();
     let title = lines.next().expect("a title");
     assert_eq!(title.trim(), "Spec Decode");
-    let ours: Vec<&str> = lines.collect();
+    let ours: Vec<&str> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
     assert_eq!(ours, aiperf_section(run), "{run}");
     let width = ours[0].chars().count();
     assert_eq!(
         title.chars().count(),
         width,
         "the title's line is as wide as the table"
+    );
+    let counts = lines
+        .next()
+        .expect("a line that says of how many exchanges it is");
+    assert!(
+        counts.starts_with("  ") && counts.contains(" exchanges, "),
+        "{counts}"
     );
 }
 

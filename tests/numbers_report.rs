@@ -54,6 +54,7 @@ fn snapshot_answer(exchanges: Vec<Observation>) -> Vec<u8> {
 async fn report(from: &str, format: ReportFormat, by: Vec<By>) -> Result<String, String> {
     let args = ReportArgs {
         from: from.to_owned(),
+        admin_token_file: None,
         format,
         by,
         window: Window::All,
@@ -113,6 +114,24 @@ async fn by_model_adds_a_section_for_each_model() {
         ]
     );
     assert!(text.contains("  Accepted drafts per step (% of steps):  0: 0%   1: 0%   2: 100%\n"));
+}
+
+#[tokio::test]
+async fn requests_without_a_tag_stand_under_none_and_not_under_unknown() {
+    let mut tagged = recorded(vec![record(&[0, 4])]);
+    tagged.tag = Some("math".into());
+    let exchanges = vec![recorded(vec![record(&[3, 1])]), tagged];
+    let (address, server) = answer_once(snapshot_answer(exchanges));
+    let text = report(&address, ReportFormat::Table, vec![By::Tag])
+        .await
+        .expect("a report");
+    server.join().expect("the server");
+    for title in ["Spec Decode: tag (none)", "Spec Decode: tag math"] {
+        assert!(
+            text.lines().any(|line| line.trim() == title),
+            "{title}: {text}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -184,6 +203,55 @@ async fn what_is_no_tap_is_said_plainly() {
     assert!(
         error.starts_with("http://TAP/api/v1/snapshot is no snapshot: expected value"),
         "{error}"
+    );
+}
+
+#[tokio::test]
+async fn the_token_is_sent_and_its_lack_is_said_with_the_flag_that_gives_it() {
+    assert_eq!(
+        failure("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n").await,
+        "http://TAP asks for its admin token; give the file that holds it with --admin-token-file"
+    );
+    let closed = r#"{"error":{"code":"token_required","message":"not bound to loopback"}}"#;
+    assert_eq!(
+        failure(&format!(
+            "HTTP/1.1 403 Forbidden\r\ncontent-length: {}\r\n\r\n{closed}",
+            closed.len()
+        ))
+        .await,
+        "http://TAP refuses: not bound to loopback"
+    );
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("token");
+    std::fs::write(&file, "secret\n").expect("a file");
+    let with_token = async |response: Vec<u8>| {
+        let (address, server) = answer_once(response);
+        let args = ReportArgs {
+            from: address.clone(),
+            admin_token_file: Some(file.clone()),
+            format: ReportFormat::Table,
+            by: Vec::new(),
+            window: Window::All,
+            run: None,
+        };
+        let result = run(&args, &mut Vec::new()).await;
+        let head = server.join().expect("the server").to_lowercase();
+        assert!(
+            head.contains("\r\nauthorization: bearer secret\r\n"),
+            "{head}"
+        );
+        result.map_err(|error| error.to_string().replace(&address, "http://TAP"))
+    };
+    let answer = snapshot_answer(vec![recorded(vec![record(&[3, 1])])]);
+    assert_eq!(with_token(answer).await, Ok(()));
+    let refused = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n".to_vec();
+    assert_eq!(
+        with_token(refused).await,
+        Err(
+            "http://TAP refuses the token of --admin-token-file; it must be the one that `spectap serve` was started with"
+                .to_owned()
+        )
     );
 }
 

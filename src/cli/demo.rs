@@ -9,7 +9,7 @@ use clap::Args;
 #[derive(Clone, Debug, Args)]
 pub struct DemoArgs {
     /// Stop after this time; without it, Ctrl-C stops.
-    #[arg(long = "for", value_name = "DURATION", value_parser = super::serve::parse_duration, env = "SPECTAP_DEMO_FOR")]
+    #[arg(long = "for", value_name = "DURATION", value_parser = super::value::parse_duration, env = "SPECTAP_DEMO_FOR")]
     pub duration: Option<Duration>,
 
     /// Stop after this many requests.
@@ -29,6 +29,7 @@ pub struct DemoArgs {
     #[arg(
         long,
         value_name = "ADDRESS",
+        value_parser = super::value::parse_address,
         default_value = "127.0.0.1:8090",
         env = "SPECTAP_DEMO_LISTEN"
     )]
@@ -38,6 +39,7 @@ pub struct DemoArgs {
     #[arg(
         long,
         value_name = "ADDRESS",
+        value_parser = super::value::parse_address,
         default_value = "127.0.0.1:8091",
         env = "SPECTAP_DEMO_ADMIN_LISTEN"
     )]

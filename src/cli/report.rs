@@ -1,5 +1,7 @@
 //! Flags of `spectap report`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 
 use crate::export::By;
@@ -18,6 +20,10 @@ pub struct ReportArgs {
     )]
     pub from: String,
 
+    /// File with the tap's admin token, where it asks for one (its own --admin-token-file).
+    #[arg(long, value_name = "FILE", env = "SPECTAP_ADMIN_TOKEN_FILE")]
+    pub admin_token_file: Option<PathBuf>,
+
     /// How to print it.
     #[arg(long, value_enum, default_value_t, env = "SPECTAP_REPORT_FORMAT")]
     pub format: ReportFormat,
@@ -28,7 +34,7 @@ pub struct ReportArgs {
         long,
         value_name = "LIST",
         value_delimiter = ',',
-        value_parser = By::read,
+        value_parser = read_by,
         env = "SPECTAP_REPORT_BY"
     )]
     pub by: Vec<By>,
@@ -56,4 +62,9 @@ pub enum ReportFormat {
     Table,
     /// The summary, as `/api/v1/summary` gives it.
     Json,
+}
+
+fn read_by(name: &str) -> Result<By, String> {
+    // The flag's name stands in the message already.
+    By::read(name.trim()).map_err(|_| "write a comma list of model, engine, tag, route".to_owned())
 }

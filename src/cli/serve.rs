@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use http::HeaderName;
 
+use super::value::{parse_address, parse_duration, parse_switch};
 use crate::proxy::UpstreamAddress;
 use crate::record::EngineName;
+use crate::tap::tag::{self, TagMember};
 use crate::tap::{AskSglang, ExposeUsage};
 
 /// Stand between clients and an engine, pass everything through, and keep the numbers.
@@ -22,6 +25,7 @@ pub struct ServeArgs {
     #[arg(
         long,
         value_name = "ADDRESS",
+        value_parser = parse_address,
         default_value = "127.0.0.1:8090",
         env = "SPECTAP_LISTEN"
     )]
@@ -35,6 +39,7 @@ pub struct ServeArgs {
     #[arg(
         long,
         value_name = "ADDRESS",
+        value_parser = parse_address,
         default_value = "127.0.0.1:8091",
         env = "SPECTAP_ADMIN_LISTEN"
     )]
@@ -66,13 +71,28 @@ pub struct ServeArgs {
 
     /// Ask SGLang on requests that are not streamed, too. Their replies are then held, up to 8 MiB, until they are
     /// whole.
-    #[arg(long, env = "SPECTAP_INJECT_SGLANG_UNARY")]
+    #[arg(long, value_parser = parse_switch, env = "SPECTAP_INJECT_SGLANG_UNARY")]
     pub inject_sglang_unary: bool,
 
     /// Read usage.completion_tokens_details (accepted and rejected prediction tokens) as acceptance: TabbyAPI, GenieX and
     /// the smg gateway report there. Off by default, since OpenAI uses the same fields for Predicted Outputs.
-    #[arg(long, env = "SPECTAP_USAGE_DETAILS")]
+    #[arg(long, value_parser = parse_switch, env = "SPECTAP_USAGE_DETAILS")]
     pub usage_details: bool,
+
+    /// Request header that labels a request, for grouping (report --by tag, the label tag). The default is taken off
+    /// before the engine sees it; any other stays in place. Headers that hold secrets are refused.
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = tag::parse_header,
+        default_value = "x-spectap-tag",
+        env = "SPECTAP_TAG_HEADER"
+    )]
+    pub tag_header: HeaderName,
+
+    /// Member of the request's body that labels a request without that header: user, or metadata.NAME.
+    #[arg(long, value_name = "MEMBER", value_parser = TagMember::parse, env = "SPECTAP_TAG_BODY")]
+    pub tag_body: Option<TagMember>,
 
     /// How long running exchanges may take to finish after SIGTERM or Ctrl-C; a second signal ends at once.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "25s", env = "SPECTAP_GRACE")]
@@ -96,8 +116,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", env = "SPECTAP_ADMIN_TOKEN_FILE")]
     pub admin_token_file: Option<PathBuf>,
 
-    /// Ask for the token on /metrics as well.
-    #[arg(long, requires = "admin_token_file", env = "SPECTAP_PROTECT_METRICS")]
+    /// Ask for the token on /metrics as well. Needs --admin-token-file.
+    #[arg(long, value_parser = parse_switch, env = "SPECTAP_PROTECT_METRICS")]
     pub protect_metrics: bool,
 }
 
@@ -164,11 +184,6 @@ pub enum Ready {
     SelfOnly,
 }
 
-pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text)
-        .map_err(|error| format!("{error}; write a duration like 25s or 1m 30s"))
-}
-
 fn parse_series(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(series) if series >= 1000 => Ok(series),
@@ -180,9 +195,8 @@ fn parse_lane(text: &str) -> Result<(SocketAddr, UpstreamAddress), String> {
     let (listen, upstream) = text
         .split_once('=')
         .ok_or("needs ADDRESS=URL, like 127.0.0.1:8092=http://127.0.0.1:8001")?;
-    let listen = listen
-        .parse()
-        .map_err(|_| format!("'{listen}' is no address; write one like 127.0.0.1:8092"))?;
+    let listen =
+        parse_address(listen).map_err(|error| format!("'{listen}' is no address; {error}"))?;
     let upstream =
         UpstreamAddress::parse(upstream).map_err(|error| format!("'{upstream}' {error}"))?;
     Ok((listen, upstream))

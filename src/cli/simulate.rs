@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::value::parse_switch;
 use crate::simulate::{self, Acceptance, EngineKind, Level, Log, Model, Settings};
 
 /// Start a simulated inference server that speculates: no GPU, no model, the same bytes on the wire.
@@ -84,7 +85,7 @@ pub struct SimulateArgs {
 
     /// Send usage on every stream, asked for or not: vLLM's --enable-force-include-usage (then on every event), SGLang's
     /// --stream-response-default-include-usage
-    #[arg(long, env = "SPECTAP_SIMULATE_FORCE_INCLUDE_USAGE")]
+    #[arg(long, value_parser = parse_switch, env = "SPECTAP_SIMULATE_FORCE_INCLUDE_USAGE")]
     pub force_include_usage: bool,
 
     /// Ask for this key on the routes that generate, as "Authorization: Bearer KEY"
@@ -97,7 +98,7 @@ pub struct SimulateArgs {
     pub api_key: Option<String>,
 
     /// Send an X-Request-Id header with every response (vLLM's --enable-request-id-headers)
-    #[arg(long, env = "SPECTAP_SIMULATE_REQUEST_ID_HEADERS")]
+    #[arg(long, value_parser = parse_switch, env = "SPECTAP_SIMULATE_REQUEST_ID_HEADERS")]
     pub request_id_headers: bool,
 
     /// Seconds after which an idle stream gets a comment: vLLM's --sse-keep-alive-interval (0 is never, which is its
@@ -110,15 +111,15 @@ pub struct SimulateArgs {
     pub sse_keep_alive_interval: Option<f64>,
 
     /// Tell times beside the acceptance numbers (vLLM's --enable-per-request-metrics)
-    #[arg(long, env = "SPECTAP_SIMULATE_PER_REQUEST_METRICS")]
+    #[arg(long, value_parser = parse_switch, env = "SPECTAP_SIMULATE_PER_REQUEST_METRICS")]
     pub per_request_metrics: bool,
 
     /// Tell cached prompt tokens in usage (vLLM's --enable-prompt-tokens-details)
-    #[arg(long, env = "SPECTAP_SIMULATE_PROMPT_TOKENS_DETAILS")]
+    #[arg(long, value_parser = parse_switch, env = "SPECTAP_SIMULATE_PROMPT_TOKENS_DETAILS")]
     pub prompt_tokens_details: bool,
 
     /// Let the number of drafts per step move: trtllm does not tell k then, sglang tells the drafts of full steps
-    #[arg(long, env = "SPECTAP_SIMULATE_ADAPTIVE")]
+    #[arg(long, value_parser = parse_switch, env = "SPECTAP_SIMULATE_ADAPTIVE")]
     pub adaptive: bool,
 
     /// Write one JSON line per request to this file: the truth that measurements can be compared with

@@ -41,7 +41,7 @@ pub struct BuildInfo {
 }
 
 /// Registers everything that is read from the statistics, and `spectap_build_info`. `most_series`: the bound on all of
-/// `/metrics`, see [`budget`].
+/// `/metrics`, see `budget.rs`.
 ///
 /// # Errors
 ///

@@ -267,6 +267,9 @@ fn read_by(list: &str) -> Result<Vec<By>, QueryError> {
     Ok(by)
 }
 
+const ENGINE_EXPECTED: &str = "one of vllm, tensorrt_llm (or trtllm), sglang, llamacpp, mlx_vlm, vllm_mlx, tokenspeed, \
+                               lmstudio, usage_details";
+
 fn read_engine(name: &str) -> Result<EngineName, QueryError> {
     let full = if name == "trtllm" {
         "tensorrt_llm"
@@ -274,7 +277,7 @@ fn read_engine(name: &str) -> Result<EngineName, QueryError> {
         name
     };
     let read: Result<EngineName, NameError> = EngineName::deserialize(full.into_deserializer());
-    read.map_err(|_| QueryError::invalid("engine", name, "vllm or tensorrt_llm (or trtllm)"))
+    read.map_err(|_| QueryError::invalid("engine", name, ENGINE_EXPECTED))
 }
 
 #[cfg(test)]

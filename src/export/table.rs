@@ -1,9 +1,9 @@
 //! The Spec Decode section as AIPerf prints it at the end of a run: a table and the histogram line below it.
 //!
-//! Checked character for character against real output of AIPerf, title apart. Where there is nothing to print, a
-//! sentence says why.
+//! Checked character for character against real output of AIPerf, title apart. Below it stands of how many exchanges it
+//! is; where there is nothing to print, a sentence says why.
 
-use super::summary::{GroupSummary, Metric, Metrics, Summary};
+use super::summary::{Counts, GroupSummary, Metric, Metrics, Reasons, Summary};
 use crate::record::AcceptanceHistogram;
 use crate::stats::steps_in;
 
@@ -60,8 +60,10 @@ const FIRST_JOINED_BUCKET: u32 = 8;
 /// The section for all of a summary: table and histogram line, or the sentence that says why there is none.
 pub fn spec_decode(summary: &Summary) -> String {
     let histogram = &summary.pooled_spec_decode_acceptance_histogram;
-    let mut text = section("Spec Decode", &summary.metrics, histogram)
-        .unwrap_or_else(|| format!("{}\n", why_nothing(&summary.n, &summary.reasons)));
+    let mut text = match section("Spec Decode", &summary.metrics, histogram) {
+        Some(section) => with_counts(section, &summary.n, &summary.reasons),
+        None => format!("{}\n", why_nothing(&summary.n, &summary.reasons)),
+    };
     for finding in &summary.findings {
         text.push_str(&finding.text);
         text.push('\n');
@@ -73,8 +75,16 @@ pub fn spec_decode(summary: &Summary) -> String {
 pub fn spec_decode_of_group(group: &GroupSummary) -> String {
     let title = format!("Spec Decode: {}", by_group::name(group));
     let histogram = &group.pooled_spec_decode_acceptance_histogram;
-    section(&title, &group.metrics, histogram)
-        .unwrap_or_else(|| format!("{title}: {}\n", why_nothing(&group.n, &group.reasons)))
+    match section(&title, &group.metrics, histogram) {
+        Some(section) => with_counts(section, &group.n, &group.reasons),
+        None => format!("{title}: {}\n", why_nothing(&group.n, &group.reasons)),
+    }
+}
+
+/// AIPerf's section, and after an empty line what it does not say: of how many exchanges the figures are, and what
+/// became of the others.
+fn with_counts(section: String, n: &Counts, reasons: &Reasons) -> String {
+    format!("{section}\n  {}\n", absence::counts(n, reasons))
 }
 
 fn section(title: &str, metrics: &Metrics, histogram: &AcceptanceHistogram) -> Option<String> {

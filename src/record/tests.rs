@@ -103,3 +103,19 @@ fn steps_without_drafts_have_a_length_but_no_rate() {
         (Some(1.0), None)
     );
 }
+
+#[test]
+fn a_contradiction_begins_at_one_in_a_million() {
+    for (factor, expected) in [(1.0 + 1e-7, false), (1.0 + 1e-5, true), (1.0 - 1e-5, true)] {
+        for mean in [true, false] {
+            let mut record = honest();
+            let sent = if mean {
+                &mut record.mean_acceptance_length
+            } else {
+                &mut record.draft_acceptance_rate
+            };
+            *sent = sent.map(|value| value * factor);
+            assert_eq!(record.note_contradiction(), expected, "{factor} {mean}");
+        }
+    }
+}

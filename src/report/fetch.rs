@@ -4,9 +4,9 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{StatusCode, Uri};
+use http::header::AUTHORIZATION;
+use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty, Limited};
-use hyper::body::Incoming;
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
@@ -19,9 +19,6 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Largest snapshot that is read: all exact values of a full tap take about a third of it.
 const LARGEST_SNAPSHOT: usize = 512 << 20;
-
-/// Largest refusal that is read.
-const LARGEST_REFUSAL: usize = 64 << 10;
 
 const PATH: &str = "/api/v1/snapshot";
 
@@ -62,6 +59,28 @@ pub enum FetchError {
         /// Where.
         from: String,
     },
+    /// The admin port asks for a token and none was given.
+    #[error("{from} asks for its admin token; give the file that holds it with --admin-token-file")]
+    TokenWanted {
+        /// Where.
+        from: String,
+    },
+    /// It asks for another token.
+    #[error(
+        "{from} refuses the token of --admin-token-file; it must be the one that `spectap serve` was started with"
+    )]
+    TokenRefused {
+        /// Where.
+        from: String,
+    },
+    /// It answers to nobody, or does not take the question.
+    #[error("{from} refuses: {reason}")]
+    Refused {
+        /// Where.
+        from: String,
+        /// What it says.
+        reason: String,
+    },
     /// Another status than 200.
     #[error("{from}{PATH} answers {status}; is this the admin address of `spectap serve`?")]
     Status {
@@ -69,14 +88,6 @@ pub enum FetchError {
         from: String,
         /// The status.
         status: StatusCode,
-    },
-    /// The tap does not take the question.
-    #[error("{from} refuses: {message}")]
-    Refused {
-        /// Where.
-        from: String,
-        /// What it said.
-        message: String,
     },
     /// The answer is no snapshot.
     #[error("{from}{PATH} is no snapshot: {reason}; is this the admin address of `spectap serve`?")]
@@ -99,10 +110,14 @@ pub enum FetchError {
 }
 
 /// Gets the snapshot of the tap whose admin port is at `from`.
-pub(super) async fn snapshot(from: &str, query: &Query) -> Result<Snapshot, FetchError> {
+pub(super) async fn snapshot(
+    from: &str,
+    query: &Query,
+    token: Option<&str>,
+) -> Result<Snapshot, FetchError> {
     let from = from.trim_end_matches('/');
     let uri = address(from, query)?;
-    let body = tokio::time::timeout(DEADLINE, get(from, uri))
+    let body = tokio::time::timeout(DEADLINE, get(from, uri, token))
         .await
         .map_err(|_| FetchError::Deadline { from: from.into() })??;
     read(from, &body)
@@ -122,56 +137,46 @@ fn address(from: &str, query: &Query) -> Result<Uri, FetchError> {
         .map_err(|_| wrong())
 }
 
-async fn get(from: &str, uri: Uri) -> Result<Bytes, FetchError> {
+async fn get(from: &str, uri: Uri, token: Option<&str>) -> Result<Bytes, FetchError> {
     let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
+    let mut request = Request::get(uri);
+    if let Some(token) = token {
+        request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+    }
+    let request = request
+        .body(Empty::new())
+        .map_err(|_| FetchError::TokenRefused { from: from.into() })?;
     let response = client
-        .get(uri)
+        .request(request)
         .await
         .map_err(|error| unreached(from, &error))?;
     let status = response.status();
-    if status == StatusCode::BAD_REQUEST {
-        return Err(refused(from, response.into_body()).await);
-    }
-    if status != StatusCode::OK {
-        return Err(FetchError::Status {
-            from: from.into(),
-            status,
-        });
-    }
     let body = Limited::new(response.into_body(), LARGEST_SNAPSHOT)
         .collect()
         .await
         .map_err(|error| FetchError::Answer {
             from: from.into(),
             reason: innermost(error.as_ref()),
-        })?;
-    Ok(body.to_bytes())
+        })?
+        .to_bytes();
+    let from = from.to_owned();
+    match status {
+        StatusCode::OK => Ok(body),
+        StatusCode::UNAUTHORIZED if token.is_some() => Err(FetchError::TokenRefused { from }),
+        StatusCode::UNAUTHORIZED => Err(FetchError::TokenWanted { from }),
+        _ => Err(match reason(&body) {
+            Some(reason) if matches!(status, StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST) => {
+                FetchError::Refused { from, reason }
+            }
+            _ => FetchError::Status { from, status },
+        }),
+    }
 }
 
-// The tap says in one sentence what it does not take; anybody else who answers 400 does not.
-async fn refused(from: &str, body: Incoming) -> FetchError {
-    #[derive(Deserialize)]
-    struct Answer {
-        error: Said,
-    }
-    #[derive(Deserialize)]
-    struct Said {
-        message: String,
-    }
-    let read = Limited::new(body, LARGEST_REFUSAL).collect().await;
-    let said = read
-        .ok()
-        .and_then(|body| serde_json::from_slice::<Answer>(&body.to_bytes()).ok());
-    match said {
-        Some(said) => FetchError::Refused {
-            from: from.into(),
-            message: said.error.message,
-        },
-        None => FetchError::Status {
-            from: from.into(),
-            status: StatusCode::BAD_REQUEST,
-        },
-    }
+/// The sentence of an error that the admin port answers with.
+fn reason(body: &[u8]) -> Option<String> {
+    let answer: serde_json::Value = serde_json::from_slice(body).ok()?;
+    Some(answer.get("error")?.get("message")?.as_str()?.to_owned())
 }
 
 fn unreached(from: &str, error: &legacy::Error) -> FetchError {

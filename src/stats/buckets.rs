@@ -150,3 +150,19 @@ impl Histograms {
         self.inter_chunk_latency.merge(&other.inter_chunk_latency);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_at_a_bound_is_within_it() {
+        let mut histogram = RecordHistogram::new(&[1.0, 2.0]);
+        for value in [Some(1.0), Some(1.5), Some(2.0), Some(3.0), None] {
+            histogram.push_known(value);
+        }
+        let cumulative: Vec<_> = histogram.cumulative().collect();
+        assert_eq!(cumulative, [(1.0, 1), (2.0, 3)]);
+        assert_eq!((histogram.count(), histogram.sum()), (4, 7.5));
+    }
+}

@@ -124,6 +124,15 @@ fn several_sequences_count_each_in_all_and_not_in_aiperf() {
 }
 
 #[test]
+fn two_records_where_one_was_asked_for_are_not_for_aiperf() {
+    let group = whole([observation(vec![record(), record()])]);
+    assert_eq!(
+        (group.aiperf.pooled.records, group.all().pooled.records),
+        (0, 2)
+    );
+}
+
+#[test]
 fn a_record_of_a_malformed_exchange_counts_nowhere_but_in_the_reasons() {
     let mut malformed = observation(vec![record()]);
     malformed.acceptance = Some(Acceptance::Malformed);

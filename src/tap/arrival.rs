@@ -6,6 +6,7 @@ use http::request::Parts;
 
 use super::route::{route, takes_stream_options};
 use super::skip::Skip;
+use super::tag::{self, TagSource};
 use crate::observation::{Route, cut_name};
 
 /// Fields that cover the body with a digest or signature: after a splice it would be wrong.
@@ -32,10 +33,11 @@ pub(super) struct Arrival {
     pub(super) takes_coding: bool,
     pub(super) x_request_id: Option<String>,
     pub(super) trace_id: Option<String>,
+    pub(super) tag: Option<String>,
 }
 
 impl Arrival {
-    pub(super) fn read(parts: &Parts) -> Self {
+    pub(super) fn read(parts: &Parts, tag: &TagSource) -> Self {
         let route = route(&parts.method, parts.uri.path());
         let headers = &parts.headers;
         let objection = objection(headers);
@@ -49,6 +51,7 @@ impl Arrival {
             takes_coding: takes_coding(headers),
             x_request_id: text(headers, "x-request-id").map(cut_name),
             trace_id: text(headers, "traceparent").and_then(trace_id),
+            tag: tag::read(headers, tag),
         }
     }
 }
@@ -124,7 +127,10 @@ mod tests {
         for (name, value) in fields {
             request = request.header(*name, *value);
         }
-        Arrival::read(&request.body(()).unwrap().into_parts().0)
+        Arrival::read(
+            &request.body(()).unwrap().into_parts().0,
+            &TagSource::default(),
+        )
     }
 
     #[test]

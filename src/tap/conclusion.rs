@@ -123,7 +123,7 @@ impl Exchange {
                 .as_deref()
                 .map(cut_name)
                 .or_else(|| self.request.model.clone()),
-            tag: None,
+            tag: self.arrival.tag.clone(),
             run: self.run.as_deref().map(str::to_owned),
             stream: self.request.stream,
             n: self.request.n,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use http::{StatusCode, request, response};
+use http::{HeaderName, StatusCode, request, response};
 
 use super::arrival::{Arrival, coding, is_json, media_type};
 use super::decoding::Decoder;
@@ -19,6 +19,7 @@ use super::members::members;
 use super::reply::{Reply, ReplyObserver};
 use super::request::{self as client_request, RequestFacts};
 use super::skip::Skip;
+use super::tag::OWN_HEADER;
 use super::{Shared, Tap};
 use crate::engines::Options;
 use crate::observation::Reason;
@@ -94,7 +95,7 @@ impl Injection {
 impl Tap {
     /// A request's head has arrived.
     pub fn arrive(&self, parts: &request::Parts, at: Instant) -> Exchange {
-        let arrival = Arrival::read(parts);
+        let arrival = Arrival::read(parts, &self.0.settings.tag);
         let tap = Arc::clone(&self.0);
         tap.counters
             .requests_in_flight
@@ -153,6 +154,11 @@ impl Exchange {
         self.arrival.is_readable
     }
 
+    /// Whether a field of the request is for spectap alone.
+    pub fn keeps_back(&self, name: &HeaderName) -> bool {
+        *name == OWN_HEADER && self.tap.settings.tag.header == OWN_HEADER
+    }
+
     /// Whether the request may be sent again on another connection although it is no idempotent method: generating an
     /// answer anew does no harm as long as nobody saw the first one.
     pub fn is_repeatable(&self) -> bool {
@@ -167,6 +173,10 @@ impl Exchange {
             };
             self.request = client_request::read(&root);
             self.request_is_read = true;
+            let of_body = self.tap.settings.tag.body.as_ref();
+            if let (None, Some(member)) = (&self.arrival.tag, of_body) {
+                self.arrival.tag = member.read(&root);
+            }
             decide(&self.tap, &self.arrival, &self.request, body, &root)
         });
         let Some(decision) = decision else {

@@ -112,7 +112,7 @@ pub(super) fn decide_unread(tap: &Shared, arrival: &Arrival) -> Decision {
 
 /// Whether SGLang's own option is wanted on this request.
 fn asks_sglang(tap: &Shared, arrival: &Arrival, request: &RequestFacts) -> bool {
-    let route = matches!(arrival.route, Route::ChatCompletions | Route::Completions);
+    let route = arrival.takes_stream_options && arrival.route != Route::Generate;
     let engine = match tap.settings.ask_sglang {
         AskSglang::Auto => tap.engine() == Some(EngineName::Sglang),
         AskSglang::On => true,

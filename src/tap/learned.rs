@@ -164,6 +164,25 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_is_forgotten_after_ten_minutes() {
+        let learned = Learned::default();
+        for (ago, expected) in [
+            (REFUSED_FOR - Duration::from_secs(60), Some(Skip::Refused)),
+            (REFUSED_FOR, None),
+        ] {
+            let at = Instant::now().checked_sub(ago).unwrap();
+            let mut state = learned.state();
+            state
+                .routes
+                .entry(Route::Completions)
+                .or_default()
+                .refused_at = Some(at);
+            drop(state);
+            assert_eq!(learned.objection(Route::Completions, false), expected);
+        }
+    }
+
+    #[test]
     fn objections_are_per_route_and_can_end() {
         let learned = Learned::default();
         learned.usage_unasked(Route::ChatCompletions, true);

@@ -14,6 +14,8 @@ mod exchange;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
 mod filter;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod identity;
 mod inject;
 mod injection;
@@ -28,6 +30,7 @@ mod skip;
 pub mod sse;
 #[cfg(test)]
 pub(crate) mod stand_in;
+pub mod tag;
 mod timing;
 
 use std::sync::Arc;
@@ -38,6 +41,7 @@ pub use filter::Filter;
 pub use inject::ExposeUsage;
 pub use injection::AskSglang;
 pub use learned::ConnectionMemory;
+pub use tag::TagSource;
 
 use crate::counters::TapCounters;
 use crate::observation::ObservationSink;
@@ -65,6 +69,8 @@ pub struct TapSettings {
     pub usage_details: bool,
     /// The runs: a request belongs to the one in which it arrives.
     pub runs: Runs,
+    /// Where a request's tag comes from.
+    pub tag: TagSource,
 }
 
 /// One lane's view of its engine. Cheap to clone.

@@ -6,7 +6,7 @@ use crate::observation::Route;
 
 /// Path endings and their routes, longest first where one ends in another. Any prefix may stand before them, as
 /// gateways mount engines below a path of their own.
-const SUFFIXES: [(&str, Route); 7] = [
+const SUFFIXES: [(&str, Route); 11] = [
     ("/v1/chat/completions", Route::ChatCompletions),
     ("/v1/completions", Route::Completions),
     ("/v1/responses", Route::Responses),
@@ -14,6 +14,18 @@ const SUFFIXES: [(&str, Route); 7] = [
     ("/inference/v1/generate", Route::Generate),
     ("/generate", Route::Generate),
     ("/completion", Route::CompletionNative),
+    // LM Studio's own, and llama.cpp's without a version.
+    ("/chat/completions", Route::ChatCompletions),
+    ("/api/v0/completions", Route::Completions),
+    ("/api/v1/chat", Route::ChatCompletions),
+    ("/completions", Route::CompletionNative),
+];
+
+/// Path endings of engine routes that take `stream_options`: the OpenAI ones, and vLLM's generate (not SGLang's).
+const WITH_STREAM_OPTIONS: [&str; 3] = [
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/inference/v1/generate",
 ];
 
 /// The route of a request. Only a POST asks an engine to generate; the query and a trailing slash are not part of a
@@ -26,13 +38,12 @@ pub(super) fn route(method: &Method, path: &str) -> Route {
     found.map_or(Route::Other, |&(_, route)| route)
 }
 
-/// Whether the engine's route takes `stream_options`: the OpenAI routes, and vLLM's generate (not SGLang's).
+/// Whether a request of an observed route may be asked for usage.
 pub(super) fn takes_stream_options(route: Route, path: &str) -> bool {
-    match route {
-        Route::ChatCompletions | Route::Completions => true,
-        Route::Generate => path.ends_with("/inference/v1/generate"),
-        _ => false,
-    }
+    route.is_observed()
+        && WITH_STREAM_OPTIONS
+            .iter()
+            .any(|suffix| path.ends_with(suffix))
 }
 
 #[cfg(test)]
@@ -50,6 +61,10 @@ mod tests {
         assert_eq!(post("/inference/v1/generate"), Route::Generate);
         assert_eq!(post("/generate"), Route::Generate);
         assert_eq!(post("/completion"), Route::CompletionNative);
+        assert_eq!(post("/completions"), Route::CompletionNative);
+        assert_eq!(post("/chat/completions"), Route::ChatCompletions);
+        assert_eq!(post("/api/v0/chat/completions"), Route::ChatCompletions);
+        assert_eq!(post("/api/v0/completions"), Route::Completions);
         assert_eq!(post("/v1/messages/count_tokens"), Route::Other);
         assert_eq!(route(&Method::GET, "/v1/chat/completions"), Route::Other);
     }
@@ -61,6 +76,15 @@ mod tests {
             "/x/inference/v1/generate"
         ));
         assert!(!takes_stream_options(Route::Generate, "/generate"));
+        assert!(!takes_stream_options(
+            Route::ChatCompletions,
+            "/api/v0/chat/completions"
+        ));
+        assert!(!takes_stream_options(
+            Route::CompletionNative,
+            "/completions"
+        ));
+        assert!(!takes_stream_options(Route::Other, "/v1/chat/completions"));
         assert!(!takes_stream_options(Route::Responses, "/v1/responses"));
     }
 }

@@ -3,6 +3,7 @@
 /// Why a streamed request on a route that takes the option is left as it came. The label `reason` of
 /// `spectap_injections_skipped_total`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[cfg_attr(test, derive(strum::VariantArray))]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum Skip {
     /// Injection is off.
@@ -33,4 +34,30 @@ pub(super) enum Skip {
     Engine,
     /// The engine compresses its answers, so that nothing could be taken out again.
     ResponseEncoding,
+}
+
+#[cfg(test)]
+mod tests {
+    use strum::VariantArray;
+
+    use super::*;
+
+    #[test]
+    fn every_reason_has_its_line_in_the_page_on_metrics() {
+        let page = include_str!("../../docs/metrics.md");
+        let section = page
+            .split("`spectap_injections_skipped_total`:")
+            .nth(1)
+            .unwrap()
+            .split("`spectap_strips_skipped_total`:")
+            .next()
+            .unwrap();
+        let told: Vec<&str> = section
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+            .skip(1)
+            .collect();
+        let given: Vec<&str> = Skip::VARIANTS.iter().map(|&skip| skip.into()).collect();
+        assert_eq!(told, given);
+    }
 }

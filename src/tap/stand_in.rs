@@ -41,6 +41,7 @@ impl Default for StandIn {
             ask_sglang_unary: false,
             usage_details: false,
             runs: Runs::new(Clock::system()),
+            tag: super::TagSource::default(),
         };
         let counters = TapCounters::register(&Registry::new()).unwrap();
         let tap = Tap::new(settings, counters, Arc::clone(&count) as _);

@@ -51,3 +51,61 @@ pub(super) fn timing(moments: &Moments, stream: bool, reply: Option<&Reply>) -> 
 fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timed(stream: bool, tokens: Option<u64>, chunks: u64) -> Timing {
+        let started = Instant::now();
+        let after = |ms| started + Duration::from_millis(ms);
+        let mut reply = Reply {
+            content_chunks: chunks,
+            first_content: Some(after(20)),
+            last_content: Some(after(60)),
+            ..Reply::default()
+        };
+        reply.usage.completion_tokens = tokens;
+        let moments = Moments {
+            started,
+            head: Some(after(10)),
+            ended: after(100),
+            connect: None,
+        };
+        timing(&moments, stream, Some(&reply))
+    }
+
+    fn near(value: Option<f64>, expected: f64) -> bool {
+        value.is_some_and(|value| (value - expected).abs() < 1e-9)
+    }
+
+    #[test]
+    fn a_stream_is_timed_by_its_content_and_not_by_its_end() {
+        let timing = timed(true, Some(11), 6);
+        assert!(near(timing.time_to_first_byte_ms, 10.0));
+        assert!(near(timing.time_to_first_token_ms, 20.0));
+        assert!(near(timing.request_latency_ms, 60.0));
+        assert!(near(timing.inter_token_latency_ms, 4.0));
+        assert!(near(timing.inter_chunk_latency_ms, 8.0));
+    }
+
+    #[test]
+    fn gaps_need_two_and_a_known_number() {
+        let timing = timed(true, None, 1);
+        assert_eq!(
+            (timing.inter_token_latency_ms, timing.inter_chunk_latency_ms),
+            (None, None)
+        );
+        assert_eq!(timed(true, Some(1), 2).inter_token_latency_ms, None);
+    }
+
+    #[test]
+    fn without_a_stream_only_the_whole_is_timed() {
+        let timing = timed(false, Some(11), 1);
+        assert!(near(timing.request_latency_ms, 100.0));
+        assert_eq!(
+            (timing.time_to_first_token_ms, timing.inter_token_latency_ms),
+            (None, None)
+        );
+    }
+}

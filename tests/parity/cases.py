@@ -45,14 +45,15 @@ CASES = [
     ),
     Case(
         "failing",
-        "TensorRT-LLM, a fifth of the requests fail: refused, an error event, cut after the numbers were sent",
-        ["--engine=trtllm", *MIXED, "--refused=4", "--error-event=4", "--cut=4"],
+        "TensorRT-LLM; 16 requests are refused, carry an error event, are cut after the numbers, or have no text",
+        ["--engine=trtllm", *MIXED, "--refused=4", "--error-event=4", "--cut=4", "--silent=4"],
     ),
     Case("warm-up", "vLLM, 12 warm-up requests before 40", [*MIXED], requests=40, warmup=12),
     Case(
         "usage-withheld",
         "vLLM, AIPerf sends include_usage false",
-        [*MIXED],
+        # Without the last two ways to break a payload: one of them puts it where a client needs no usage to see it.
+        ["--zero=5", "--nostats=4", "--broken=11"],
         [*CHAT, '--extra-inputs={"stream_options":{"include_usage":false}}'],
         usage_withheld=True,
     ),

@@ -1,4 +1,4 @@
-"""The Spec Decode section of a console: AIPerf's and spectap's character for character, and its cells by the figures."""
+"""The Spec Decode section of a console: AIPerf's and spectap's by character, and the cells by the figures."""
 
 import expected
 

@@ -46,7 +46,7 @@ def schedule(options):
     kinds = ["zero"] * options.zero + ["nostats"] * options.nostats
     kinds += [f"broken:{BROKEN[i % len(BROKEN)]}" for i in range(options.broken)]
     kinds += ["contradicting"] * options.contradicting + ["cut"] * options.cut
-    kinds += ["error_event"] * options.error_event + ["refused"] * options.refused
+    kinds += ["error_event"] * options.error_event + ["refused"] * options.refused + ["silent"] * options.silent
     kinds += ["normal"] * max(options.requests - len(kinds), 0)
     random.Random(f"{options.seed}/schedule").shuffle(kinds)
     return kinds

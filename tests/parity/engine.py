@@ -137,7 +137,9 @@ class Reply:
         if self.is_chat:
             await self.send(self.chunk(0, "", role="assistant"))
         await asyncio.sleep(self.options.ttft)
-        await asyncio.gather(*(self.decode(number) for number in range(len(self.sequences))))
+        # A silent answer has numbers and no text, as if all its tokens were special ones.
+        if self.kind != "silent":
+            await asyncio.gather(*(self.decode(number) for number in range(len(self.sequences))))
         for number in range(len(self.sequences)):
             finish = "length" if self.kind == "zero" else "stop"
             await self.send(self.with_payload(self.chunk(number, finish=finish), number, "finish"))
@@ -186,7 +188,7 @@ def main():
     parser.add_argument("--requests", type=int, default=60, help="length of the schedule, which then repeats")
     parser.add_argument("--ttft", type=float, default=0.02, help="seconds before the first token")
     parser.add_argument("--itl", type=float, default=0.004, help="seconds per step")
-    for kind in ("zero", "nostats", "broken", "contradicting", "cut", "error_event", "refused"):
+    for kind in ("zero", "nostats", "broken", "contradicting", "cut", "error_event", "refused", "silent"):
         name = kind.replace("_", "-")
         parser.add_argument(f"--{name}", type=int, default=0, help=f"how many requests of a schedule are {name}")
     options = parser.parse_args()

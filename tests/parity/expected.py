@@ -4,7 +4,7 @@ import json
 import math
 
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
-FAILING = {"refused", "error_event", "cut"}
+FAILING = {"refused", "error_event", "cut", "silent"}
 HISTOGRAM = "pooled_spec_decode_acceptance_histogram"
 
 # Tag, label, unit, whether it has statistics; in the order of the console.

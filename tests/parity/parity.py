@@ -5,11 +5,11 @@
 
 For each case a made-up engine is started, spectap before it, and AIPerf sends its requests through. Then
 
-1. AIPerf's JSON and `/api/v1/summary`: every tag and statistic to 1e-9, the pooled histogram exactly, and what is absent;
+1. AIPerf's JSON and `/api/v1/summary`: every statistic to 1e-9, the pooled histogram exactly, and what is absent;
 2. AIPerf's console and `spectap report`: table and line below it, character for character;
 3. AIPerf's trace and `/api/v1/requests`, joined by `X-Request-ID`: records and token counts equal; times side by side;
 4. AIPerf's output and the engine's own log: behind spectap AIPerf sees what the engine sent;
-5. spectap's counts of what carried no usable numbers and the engine's own log.
+5. spectap's observations, and its counts of what carried no usable numbers, and the engine's own log.
 
 Runs in the environment that AIPerf is installed in (`make parity` does all of it). Exit code 1 on any difference.
 """
@@ -19,6 +19,7 @@ import concurrent.futures
 import json
 import pathlib
 import shutil
+import subprocess
 import sys
 import time
 
@@ -35,7 +36,8 @@ from checks import Checks
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--spectap", type=pathlib.Path, required=True, help="the binary to test")
-    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path(".work/parity"), help="folder kept between runs")
+    work = pathlib.Path(".work/parity")
+    parser.add_argument("--work", type=pathlib.Path, default=work, help="folder kept between runs")
     parser.add_argument("--only", action="append", choices=[case.name for case in CASES], help="may be repeated")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     options = parser.parse_args()
@@ -50,33 +52,43 @@ def main():
             print(f"\n== {case.name}: {case.says} ({seconds:.1f} s)", *checks.lines, sep="\n", flush=True)
             equal += checks.equal
             differing += [f"{case.name}: {difference}" for difference in checks.differences]
-    print(f"\n{len(chosen)} runs of AIPerf in {time.monotonic() - begun:.0f} s: {equal} figures equal, {len(differing)} differ")
+    seconds = time.monotonic() - begun
+    print(f"\n{len(chosen)} runs of AIPerf in {seconds:.0f} s: {equal} figures equal, {len(differing)} differ")
     print("".join(f"   {difference}\n" for difference in differing[:40]), end="")
     return 1 if differing or not equal else 0
 
 
 def run(case, binary, work):
     """One case; gives its checks and how long it took."""
-    begun, folder = time.monotonic(), work / "runs" / case.name
+    begun, folder, checks = time.monotonic(), work / "runs" / case.name, Checks()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    checks = Checks()
+    try:
+        compare(checks, case, folder, *through(checks, case, binary, folder, work / "hub"))
+    except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+        checks.same("the run", str(error), "an end")
+        checks.close("the run itself")
+    return checks, time.monotonic() - begun
+
+
+def through(checks, case, binary, folder, home):
+    """Sends a case's requests through spectap; gives spectap's summary, its report and its observations."""
     scrape = [] if case.scrape else ["--no-server-metrics"]
     warmup = [f"--warmup-request-count={case.warmup}"] if case.warmup else []
-    with processes.engine(folder, case.engine) as engine:
+    with processes.engine(folder, [f"--seed={case.name}", *case.engine]) as engine:
         engine_port = engine.port_after("listening on ")
         with processes.spectap(folder, binary, engine_port) as tap:
             port, admin_port = tap.port_after("http://127.0.0.1:"), tap.port_after("numbers on http://127.0.0.1:")
             count = f"--request-count={case.requests}"
-            processes.aiperf(folder, work / "hub", port, [*case.aiperf, count, *warmup, *scrape])
+            processes.aiperf(folder, home, port, [*case.aiperf, count, *warmup, *scrape])
             observations = processes.settled(admin_port, case.requests + case.warmup)
             ours = processes.ask(admin_port, "/api/v1/summary")
             report = processes.report(binary, admin_port)
         checks.same("spectap's exit code on SIGTERM", tap.code, 0)
-    (folder / "summary.json").write_text(json.dumps(ours, indent=1))
-    (folder / "report.txt").write_text(report)
-    compare(checks, case, folder, ours, report, observations)
-    return checks, time.monotonic() - begun
+    for name, answer in (("summary", ours), ("requests", observations)):
+        (folder / f"spectap-{name}.json").write_text(json.dumps(answer, indent=1))
+    (folder / "spectap-report.txt").write_text(report)
+    return ours, report, observations
 
 
 def compare(checks, case, folder, ours, report, observations):
@@ -111,7 +123,8 @@ def compare(checks, case, folder, ours, report, observations):
     if case.warmup:
         of_profiling = [record for entry in log for record in by_id[entry["x_request_id"]]["spec_decode_acceptance"]]
         tags, pool = expected.summary(of_profiling)
-        summary.same(checks, theirs, {"metrics": tags_with_units(tags, theirs), expected.HISTOGRAM: pool}, lengths=False)
+        figures = {"metrics": tags_with_units(tags, theirs), expected.HISTOGRAM: pool}
+        summary.same(checks, theirs, figures, lengths=False)
         checks.close("AIPerf's JSON and spectap's records of the profiling phase")
     if case.several:
         every = [record for entry in whole_log for record in expected.verdict(entry)[2]]
@@ -119,13 +132,15 @@ def compare(checks, case, folder, ours, report, observations):
         checks.close("spectap's `sequences` and the engine's log", f"{len(every)} records that AIPerf leaves out")
     if case.contradicting:
         contradicting = sum(entry["kind"] == "contradicting" for entry in log)
-        checks.same("findings", [(found["code"], found["n"]) for found in ours["findings"]], [("mean_or_rate", contradicting)])
+        found = {finding["code"]: finding["n"] for finding in ours["findings"]}
+        checks.same("finding", found.get("mean_or_rate"), contradicting)
         checks.close("findings of spectap", f"{contradicting} contradictions")
 
     joined.records(checks, trace, by_id, case.usage_withheld)
     checks.close("AIPerf's trace and /api/v1/requests")
+    joined.with_log(checks, whole_log, by_id)
+    checks.close("/api/v1/requests and the engine's log")
     joined.times(checks, trace, by_id)
-    checks.close("times are sane")
     formulas.same(checks, folder, log, trace, theirs, case)
     if case.scrape:
         export = json.loads((folder / "server_metrics_export.json").read_text())

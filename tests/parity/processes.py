@@ -23,8 +23,10 @@ class Server:
         self.command, self.log = [str(word) for word in command], log
 
     def __enter__(self):
+        # Settings of the machine that runs this must not reach spectap.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SPECTAP_")}
         with open(self.log, "w") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen(self.command, env=environment, stdout=log, stderr=subprocess.STDOUT)
         return self
 
     def port_after(self, mark):

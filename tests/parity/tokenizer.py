@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lays a tiny byte-level tokenizer out as an entry of a hub's cache, since AIPerf insists on one: tokenizer.py HF_HOME"""
+"""Lays a tiny tokenizer out as an entry of a hub's cache, since AIPerf insists on one: tokenizer.py HF_HOME"""
 
 import json
 import pathlib
@@ -29,7 +29,8 @@ def make(home):
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(["the a of to and in that it is was he for on are with as his they tok"] * 20, trainer)
+    text = "the a of to and in that it is was he for on are with as his they tok"
+    tokenizer.train_from_iterator([text] * 20, trainer)
     tokenizer.save(str(snapshot / "tokenizer.json"))
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|eos|>", "model_max_length": 1000000}
     (snapshot / "tokenizer_config.json").write_text(json.dumps(config))

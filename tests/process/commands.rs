@@ -121,6 +121,25 @@ fn logs_are_quiet_by_default_and_never_tell_what_was_said() {
 }
 
 #[test]
+fn an_admin_port_that_answers_only_in_part_is_announced_as_such() {
+    let tap = Running::start(&mut spectap(&[
+        "serve",
+        "--upstream=http://127.0.0.1:9",
+        "--listen=127.0.0.1:0",
+        "--admin-listen=0.0.0.0:0",
+    ]));
+    tap.until("what answers", |line| {
+        line.contains("only /metrics, /livez and /readyz")
+            .then(|| assert!(line.contains("--admin-token-file"), "{line}"))
+    });
+    let (_engine, address) = simulate("vllm");
+    let (tap, data, admin) = Running::serve(address, &[]);
+    chat(data);
+    report(admin, &[]);
+    assert!(!tap.errors().contains("only /metrics"), "{}", tap.errors());
+}
+
+#[test]
 fn the_demo_runs_for_so_many_requests_and_ends_with_its_report() {
     let (code, out, errors) = output(&[
         "demo",

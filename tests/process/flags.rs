@@ -90,7 +90,31 @@ fn a_wrong_value_names_the_flag_the_value_and_what_would_be_right() {
             serve(&[up, "--listen=8090"]),
             "--listen",
             "8090",
-            "socket address",
+            "127.0.0.1:8090",
+        ),
+        (
+            serve(&[up, "--admin-listen=localhost:8091"]),
+            "--admin-listen",
+            "localhost:8091",
+            "IP address",
+        ),
+        (
+            vec!["report", "--by=model,colour"],
+            "--by",
+            "colour",
+            "comma list of model, engine",
+        ),
+        (
+            vec!["demo", "--listen=8090"],
+            "--listen",
+            "8090",
+            "127.0.0.1:8090",
+        ),
+        (
+            serve(&[up, "--protect-metrics"]),
+            "--protect-metrics",
+            "true",
+            "--admin-token-file",
         ),
         (serve(&[up, "--grace=fast"]), "--grace", "fast", "25s"),
         (serve(&[up, "--engine=gpt"]), "--engine", "gpt", "vllm"),
@@ -118,6 +142,18 @@ fn a_wrong_value_names_the_flag_the_value_and_what_would_be_right() {
             "--upstream",
             "127.0.0.1:8090",
             "the engine's",
+        ),
+        (
+            serve(&[up, "--tag-header=Authorization"]),
+            "--tag-header",
+            "Authorization",
+            "secrets",
+        ),
+        (
+            serve(&[up, "--tag-body=messages"]),
+            "--tag-body",
+            "messages",
+            "metadata.NAME",
         ),
         (
             serve(&[up, "--admin-token-file=/nothing/here"]),
@@ -190,6 +226,42 @@ fn the_environment_sets_a_flag() {
         errors.contains("--upstream") && errors.contains("nonsense"),
         "{errors}"
     );
+}
+
+#[test]
+fn a_switch_in_the_environment_is_on_or_off_in_the_usual_words() {
+    let errors_with = |value: &str| {
+        let run = spectap(&["serve", "--upstream=http://127.0.0.1:9"])
+            .env("SPECTAP_PROTECT_METRICS", value)
+            // Ends it after the flags and before a port is bound.
+            .env("SPECTAP_ADMIN_LISTEN", "127.0.0.1:8090")
+            .output()
+            .unwrap();
+        assert_eq!(run.status.code(), Some(2), "{value}");
+        String::from_utf8(run.stderr).unwrap()
+    };
+    for off in ["false", "0", "no", "off"] {
+        assert!(errors_with(off).contains("used twice"), "{off}");
+    }
+    for on in ["true", "1", "yes", "on"] {
+        assert!(errors_with(on).contains("--admin-token-file"), "{on}");
+    }
+    let errors = errors_with("maybe");
+    assert!(
+        errors.contains("--protect-metrics")
+            && errors.contains("maybe")
+            && errors.contains("true or false"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn the_flags_of_a_command_stand_together_and_those_of_logging_apart() {
+    let (_, out, _) = output(&["serve", "--help"]);
+    let place = |text: &str| out.find(text).unwrap();
+    assert!(place("--upstream") < place("--listen") && place("--listen") < place("--lane"));
+    assert!(place("--protect-metrics") < place("Logging, for every command:"));
+    assert!(place("Logging, for every command:") < place("--log-format"));
 }
 
 #[test]

@@ -50,6 +50,30 @@ fn an_engine_that_breaks_off_is_seen_as_a_cut_after_every_byte() {
 }
 
 #[test]
+fn what_a_stripped_stream_holds_goes_out_before_the_cut() {
+    const FINISH: &[u8] =
+        b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    const HALF: &[u8] = b"data: {\"choices\":[],\"usage\":{\"total";
+    let origin = Origin::start(|_, _, stream| {
+        stream.write_all(HEAD).unwrap();
+        for piece in [EVENT, FINISH, b": still here\n\n", HALF] {
+            stream.write_all(&chunk(piece)).unwrap();
+        }
+        Then::Close
+    });
+    let tap = Tap::before(origin.address);
+    let got = tap.exchange(post("/v1/chat/completions", r#"{"stream":true}"#, ""));
+    let at = memchr::memmem::find(&got, b"\r\n\r\n").unwrap() + 4;
+    let body = crate::support::client::dechunk(&got[at..]);
+    let sent = [EVENT, FINISH, b": still here\n\n", HALF].concat();
+    assert_eq!(
+        String::from_utf8_lossy(&body),
+        String::from_utf8_lossy(&sent)
+    );
+    assert!(!got.ends_with(b"0\r\n\r\n"), "a clean end");
+}
+
+#[test]
 fn an_answer_with_a_length_that_breaks_off_is_cut_too() {
     let origin = Origin::start(|_, _, stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{\"half\"").unwrap();
@@ -171,162 +195,6 @@ fn a_client_that_half_closes_is_taken_as_gone_as_vllm_does() {
     client.stream.shutdown(Shutdown::Write).unwrap();
     left.recv_timeout(Duration::from_secs(10))
         .expect("the engine never noticed");
-}
-
-#[test]
-fn a_kept_connection_that_turns_out_closed_is_replaced_without_the_client_noticing() {
-    let origin = Origin::start(|_, request, stream| {
-        // The first connection serves one request, takes a second one and dies without a word.
-        let served = request.connection > 0 || !request.body().contains("second");
-        if served {
-            stream.write_all(&json("200 OK", "{}")).unwrap();
-            Then::KeepAlive
-        } else {
-            Then::Close
-        }
-    });
-    let tap = Tap::before(origin.address);
-    tap.exchange(post("/v1/chat/completions", "{}", "Connection: close\r\n"));
-    let answer = tap.exchange(post(
-        "/v1/chat/completions",
-        "{\"second\":1}",
-        "Connection: close\r\n",
-    ));
-    assert!(
-        answer.starts_with(b"HTTP/1.1 200 OK"),
-        "{}",
-        String::from_utf8_lossy(&answer)
-    );
-    let connections: Vec<usize> = origin
-        .requests()
-        .iter()
-        .map(|request| request.connection)
-        .collect();
-    assert_eq!(connections, [0, 0, 1]);
-    assert_eq!(tap.metric("spectap_upstream_retries_total"), 1.0);
-    assert_eq!(tap.observations(2)[0]["outcome"], "complete");
-}
-
-/// An engine whose first connection serves one request, takes a second one and dies without a word.
-fn dies_at_the_second() -> Origin {
-    Origin::start(|_, request, stream| {
-        if request.connection == 0 && request.head.contains("second") {
-            Then::Close
-        } else {
-            stream.write_all(&json("200 OK", "{}")).unwrap();
-            Then::KeepAlive
-        }
-    })
-}
-
-/// Sends a first request, then one with the header `X: second`.
-fn first_and_second(tap: &Tap, request: &str) -> String {
-    tap.exchange(request);
-    tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 1.0);
-    let second = request.replacen("Connection", "X: second\r\nConnection", 1);
-    String::from_utf8(tap.exchange(second)).unwrap()
-}
-
-#[test]
-fn a_request_that_may_have_had_an_effect_is_not_sent_twice() {
-    // Not idempotent, with a body and without.
-    for request in [
-        post("/v1/some/action", "{}", "Connection: close\r\n"),
-        post("/v1/some/action", "", "Connection: close\r\n"),
-    ] {
-        let origin = dies_at_the_second();
-        let tap = Tap::before(origin.address);
-        let answer = first_and_second(&tap, &request);
-        assert!(
-            answer.starts_with("HTTP/1.1 502 ")
-                && answer.contains("x-spectap-error: closed-early\r\n"),
-            "{answer}"
-        );
-        assert_eq!(origin.requests().len(), 2);
-    }
-}
-
-#[test]
-fn an_idempotent_request_is_sent_again_if_nothing_of_it_is_gone() {
-    let origin = dies_at_the_second();
-    let tap = Tap::before(origin.address);
-    let get = "GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-    let answer = first_and_second(&tap, get);
-    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
-    assert_eq!(origin.requests().len(), 3);
-
-    // A body that was streamed is gone: without it the request would say something else.
-    let origin = dies_at_the_second();
-    let tap = Tap::before(origin.address);
-    let put = "PUT /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc";
-    let answer = first_and_second(&tap, put);
-    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-    assert_eq!(origin.requests().len(), 2);
-}
-
-#[test]
-fn a_connection_that_dies_late_did_not_die_of_being_kept() {
-    let origin = Origin::start(|_, request, stream| {
-        if request.body().contains("second") {
-            // More than the second within which a stale connection shows.
-            std::thread::sleep(Duration::from_millis(1100));
-            return Then::Close;
-        }
-        stream.write_all(&json("200 OK", "{}")).unwrap();
-        Then::KeepAlive
-    });
-    let tap = Tap::before(origin.address);
-    let close = "Connection: close\r\n";
-    tap.exchange(post("/v1/chat/completions", "{}", close));
-    tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 1.0);
-    let answer = tap.exchange(post("/v1/chat/completions", "{\"second\":1}", close));
-    assert!(answer.starts_with(b"HTTP/1.1 502 "));
-    let connections: Vec<usize> = origin.requests().iter().map(|r| r.connection).collect();
-    assert_eq!(connections, [0, 0]);
-}
-
-#[test]
-fn a_second_try_goes_over_a_new_connection_even_if_others_are_kept() {
-    let all_here = std::sync::Arc::new(std::sync::Barrier::new(3));
-    let origin = Origin::start(move |_, request, stream| {
-        if request.body().contains("second") && request.connection < 3 {
-            return Then::Close;
-        }
-        if request.connection < 3 {
-            all_here.wait();
-        }
-        stream.write_all(&json("200 OK", "{}")).unwrap();
-        Then::KeepAlive
-    });
-    let tap = Tap::before(origin.address);
-    let close = "Connection: close\r\n";
-    std::thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| tap.exchange(post("/v1/chat/completions", "{}", close)));
-        }
-    });
-    tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 3.0);
-    let answer = tap.exchange(post("/v1/chat/completions", "{\"second\":1}", close));
-    assert!(answer.starts_with(b"HTTP/1.1 200 OK"));
-    assert_eq!(origin.requests().len(), 5);
-    assert_eq!(tap.metric("spectap_upstream_retries_total"), 1.0);
-}
-
-#[test]
-fn idle_connections_are_closed_before_the_engine_would() {
-    let (gone, left) = mpsc::channel();
-    let origin = Origin::start(move |_, _, stream| {
-        stream.write_all(&json("200 OK", "{}")).unwrap();
-        wait_for_close(stream);
-        gone.send(()).unwrap();
-        Then::Close
-    });
-    let tap = Tap::before(origin.address);
-    tap.exchange("GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-    tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 1.0);
-    left.recv_timeout(Duration::from_secs(10))
-        .expect("kept for ever");
-    tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 0.0);
 }
 
 #[test]
@@ -459,37 +327,6 @@ fn stream_head_only() -> Vec<u8> {
 }
 
 #[test]
-fn an_answer_that_breaks_off_in_its_head_is_not_asked_for_again() {
-    for beginning in [
-        "HTTP/1.1 200 OK\r\nx-half",
-        "HTTP/1.1 103 Early Hints\r\n\r\n",
-    ] {
-        let origin = Origin::start(move |number, _, stream| {
-            if number == 0 {
-                stream.write_all(&json("200 OK", "{}")).unwrap();
-                Then::KeepAlive
-            } else {
-                stream.write_all(beginning.as_bytes()).unwrap();
-                Then::Close
-            }
-        });
-        let tap = Tap::before(origin.address);
-        let request = post("/v1/chat/completions", "{}", "Connection: close\r\n");
-        tap.exchange(&request);
-        tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 1.0);
-        let answer = String::from_utf8(tap.exchange(&request)).unwrap();
-        assert!(
-            answer.starts_with("HTTP/1.1 502 ")
-                && answer.contains("x-spectap-error: closed-early\r\n"),
-            "{answer}"
-        );
-        let connections: Vec<usize> = origin.requests().iter().map(|r| r.connection).collect();
-        assert_eq!(connections, [0, 0], "{beginning:?}");
-        assert_eq!(tap.metric("spectap_upstream_retries_total"), 0.0);
-    }
-}
-
-#[test]
 fn a_client_that_leaves_within_its_request_is_cancelled_and_one_that_sends_nonsense_is_refused() {
     let origin = Origin::answering(vec![json("200 OK", "{}")]);
     let tap = Tap::before(origin.address);
@@ -518,20 +355,4 @@ fn a_client_that_leaves_within_its_request_is_cancelled_and_one_that_sends_nonse
         assert_eq!(refused["outcome"], "error_status", "{kind}");
     }
     idle(&tap);
-}
-
-#[test]
-fn connections_of_all_lanes_are_counted_together() {
-    let engines = [0, 1].map(|_| Origin::answering(vec![json("200 OK", "{}")]));
-    let lane = format!("--lane=127.0.0.1:0=http://{}", engines[1].address);
-    let tap = Tap::with(engines[0].address, &[&lane]);
-    for (number, address) in tap.lanes.iter().enumerate() {
-        let request = post("/v1/chat/completions", "{}", "Connection: close\r\n");
-        crate::support::client::exchange(*address, &request);
-        tap.until_metric(
-            "spectap_upstream_connections{state=\"idle\"}",
-            number as f64 + 1.0,
-        );
-    }
-    tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 0.0);
 }

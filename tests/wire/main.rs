@@ -14,6 +14,7 @@ mod first_request;
 mod framing;
 mod heads;
 mod injection;
+mod kept_connections;
 mod observation;
 mod replay;
 mod runs;

@@ -196,6 +196,22 @@ fn each_choice_of_tensorrt_llm_is_a_record() {
 }
 
 #[test]
+fn the_tokens_of_several_sequences_are_no_single_records() {
+    // The second sequence was never drafted for, so that one record stands beside the usage of both.
+    let both = std::fs::read_to_string(path("samples/trtllm/chat_n2.json")).unwrap();
+    let mut body: Value = serde_json::from_str(&both).unwrap();
+    body["choices"][1]["speculative_decoding"] = Value::Null;
+    let origin = Origin::answering(vec![json_answer("200 OK", &body.to_string())]);
+    let tap = Tap::before(origin.address);
+    tap.exchange(post(CHAT, r#"{"n":2}"#, CLOSE));
+    let seen = &tap.observations(1)[0];
+    assert_eq!(seen["usage"]["completion_tokens"], 14);
+    let records = seen["spec_decode_acceptance"].as_array().unwrap();
+    assert_eq!(records.len(), 1);
+    assert!(records[0]["completion_tokens"].is_null());
+}
+
+#[test]
 fn the_first_token_is_content_and_not_the_head_or_the_role() {
     let all = events(&capture("ngram-summary/chat-stream-include-usage").body);
     let origin = Origin::start(move |_, _, stream| {
@@ -375,4 +391,67 @@ fn bytes_are_forwarded_before_they_are_looked_at() {
     client.read_until(event);
     drop(held);
     assert_eq!(tap.observations(1)[0]["content_chunks"], 1);
+}
+
+#[test]
+fn a_tag_groups_requests_and_spectaps_own_header_stays_here() {
+    let answer = capture("ngram-summary/chat-nonstream").raw;
+    let tagged = |header: &str| {
+        post(
+            CHAT,
+            r#"{"metadata":{"team":"blue"}}"#,
+            &format!("{CLOSE}{header}"),
+        )
+    };
+
+    let origin = Origin::answering(vec![answer.clone()]);
+    let tap = Tap::before(origin.address);
+    tap.exchange(tagged("X-Spectap-Tag: coding\r\nX-Tenant: a\r\n"));
+    assert_eq!(tap.observations(1)[0]["tag"], "coding");
+    let head = origin.request(0).head.to_lowercase();
+    assert!(
+        !head.contains("x-spectap-tag") && head.contains("x-tenant: a\r\n"),
+        "{head}"
+    );
+    let summary = tap.json("/api/v1/summary?by=tag");
+    assert_eq!(summary["groups"][0]["key"]["tag"], "coding");
+    let series = r#"spectap_spec_decode_num_drafts_total{backend="vllm",model_name="tiny-model",tag="coding"}"#;
+    assert_eq!(tap.metric(series), 4.0);
+
+    let origin = Origin::answering(vec![answer]);
+    let tap = Tap::with(
+        origin.address,
+        &["--tag-header=x-tenant", "--tag-body=metadata.team"],
+    );
+    tap.exchange(tagged("X-Tenant: a\r\nX-Spectap-Tag: stays\r\n"));
+    tap.exchange(tagged(""));
+    let seen = tap.observations(2);
+    assert_eq!(
+        (&seen[1]["tag"], &seen[0]["tag"]),
+        (&json!("a"), &json!("blue"))
+    );
+    let head = origin.request(0).head;
+    assert!(
+        head.contains("X-Tenant: a\r\n") && head.contains("X-Spectap-Tag: stays\r\n"),
+        "{head}"
+    );
+}
+
+#[test]
+fn the_engines_own_times_stand_beside_ours() {
+    let seen = observed(
+        "ngram-summary-per-request-metrics/chat-stream-include-usage",
+        CHAT,
+    );
+    assert!(
+        seen["engine_metrics"]["queue_time_ms"].as_f64().is_some(),
+        "{seen}"
+    );
+    let body = std::fs::read_to_string(path("samples/llamacpp/chat.json")).unwrap();
+    let origin = Origin::answering(vec![json_answer("200 OK", &body)]);
+    let tap = Tap::before(origin.address);
+    tap.exchange(post(CHAT, "{}", CLOSE));
+    let times = tap.observations(1)[0]["engine_metrics"].clone();
+    assert!(times["predicted_per_second"].as_f64().is_some(), "{times}");
+    assert_eq!(times["draft_n"], Value::Null);
 }

@@ -1,10 +1,15 @@
 //! A client that did not ask for usage gets the stream that it would have had without spectap.
 
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::mpsc::{self, Receiver, Sender};
+
 use serde_json::{Value, json};
 
+use crate::support::DEADLINE;
 use crate::support::client::{dechunk, post};
 use crate::support::fixtures::{Capture, capture, events, masked, path};
-use crate::support::origin::{Origin, stream};
+use crate::support::origin::{Origin, Then, stream};
 use crate::support::tap::Tap;
 
 const CLOSE: &str = "Connection: close\r\n";
@@ -322,19 +327,6 @@ fn usage_that_the_engine_forces_passes_whole_and_injection_stops_on_that_route()
 #[test]
 fn several_sequences_each_get_the_fingerprint_back() {
     let with = capture("ngram-summary/chat-stream-n2-include-usage");
-    let origin = Origin::answering(vec![
-        capture("ngram-summary/chat-nonstream-keepalive").raw,
-        stream(events(&with.body).iter().map(Vec::as_slice)),
-    ]);
-    let tap = Tap::before(origin.address);
-    tap.exchange(post("/v1/chat/completions", "{}", CLOSE));
-    tap.observations(1);
-    let answer = tap.exchange(post(
-        "/v1/chat/completions",
-        r#"{"stream":true,"n":2}"#,
-        CLOSE,
-    ));
-    let got = dechunk(&answer[memchr::memmem::find(&answer, b"\r\n\r\n").unwrap() + 4..]);
     let expected: String = events(&with.body)
         .into_iter()
         .map(|event| String::from_utf8(event).unwrap())
@@ -348,8 +340,73 @@ fn several_sequences_each_get_the_fingerprint_back() {
             }
         })
         .collect();
-    assert_eq!(String::from_utf8(got).unwrap(), expected);
     assert_eq!(expected.matches("system_fingerprint").count(), 2);
+    for pieces in cuttings(&with.body) {
+        let origin = Origin::answering(vec![
+            capture("ngram-summary/chat-nonstream-keepalive").raw,
+            stream(pieces.iter().map(Vec::as_slice)),
+        ]);
+        let tap = Tap::before(origin.address);
+        tap.exchange(post("/v1/chat/completions", "{}", CLOSE));
+        tap.observations(1);
+        let answer = tap.exchange(post(
+            "/v1/chat/completions",
+            r#"{"stream":true,"n":2}"#,
+            CLOSE,
+        ));
+        let got = dechunk(&answer[memchr::memmem::find(&answer, b"\r\n\r\n").unwrap() + 4..]);
+        assert_eq!(
+            String::from_utf8(got).unwrap(),
+            expected,
+            "in {} pieces",
+            pieces.len()
+        );
+    }
+}
+
+#[test]
+fn the_fingerprint_is_that_of_the_process_behind_the_connection() {
+    /// An answer of the process with this fingerprint, as vLLM moves it.
+    fn answer(finishes: usize, fingerprint: &str) -> Vec<u8> {
+        let finish = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\n";
+        let usage = format!(
+            "data: {{\"choices\":[],\"usage\":{{\"completion_tokens\":2}},\"system_fingerprint\":\"{fingerprint}\"}}\n\n"
+        );
+        stream([finish.repeat(finishes).as_bytes(), usage.as_bytes()])
+    }
+    let (go, gone) = [mpsc::channel(), mpsc::channel()].into_iter().unzip();
+    let (go, gone): (Vec<Sender<()>>, Vec<Receiver<()>>) = (go, gone);
+    let gone = Mutex::new(gone);
+    // The first connection leads to process A, the second one to B; the first and the last request wait.
+    let origin = Origin::start(move |number, request, stream| {
+        if number != 1 {
+            let wait = gone.lock().unwrap().remove(0);
+            wait.recv_timeout(DEADLINE).unwrap();
+        }
+        let fingerprint = ["vllm-A", "vllm-B"][request.connection];
+        let finishes = if number == 2 { 2 } else { 1 };
+        stream.write_all(&answer(finishes, fingerprint)).unwrap();
+        Then::KeepAlive
+    });
+    let tap = Tap::before(origin.address);
+    let asked = |body| post("/v1/chat/completions", body, CLOSE);
+    let got = std::thread::scope(|scope| {
+        scope.spawn(|| tap.exchange(asked(r#"{"stream":true}"#)));
+        origin.request(0);
+        tap.exchange(asked(r#"{"stream":true}"#));
+        tap.observations(1);
+        tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 1.0);
+        let several = scope.spawn(|| tap.exchange(asked(r#"{"stream":true,"n":2}"#)));
+        assert_eq!(origin.request(2).connection, 1);
+        // Process A is now the last one that was seen.
+        go[0].send(()).unwrap();
+        tap.observations(2);
+        go[1].send(()).unwrap();
+        several.join().unwrap()
+    });
+    let got = String::from_utf8(got).unwrap();
+    assert_eq!(got.matches("\"system_fingerprint\":\"vllm-B\"").count(), 2);
+    assert!(!got.contains("vllm-A") && !got.contains("usage"), "{got}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Questions that can be asked, and the sentences for those that can't.
 
+use strum::VariantArray;
+
 use super::*;
 
 fn error(parameter: &str, value: &str) -> String {
@@ -37,10 +39,14 @@ fn a_wrong_value_names_parameter_value_and_what_would_be_right() {
         error("by", "model,colour"),
         format!("by=model,colour: should be {BY_EXPECTED}")
     );
-    assert_eq!(
-        error("engine", "vlm"),
-        "engine=vlm: should be vllm or tensorrt_llm (or trtllm)"
+    let unknown_engine = error("engine", "vlm");
+    assert!(
+        unknown_engine.starts_with("engine=vlm: should be one of vllm, tensorrt_llm (or trtllm), "),
+        "{unknown_engine}"
     );
+    for engine in EngineName::VARIANTS {
+        assert!(unknown_engine.contains(engine.as_str()), "{engine:?}");
+    }
     assert_eq!(
         error("models", "x"),
         "models=x: no such parameter; there are by, model, tag, engine, window and run"

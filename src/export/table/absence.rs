@@ -1,4 +1,4 @@
-//! Why there are no acceptance numbers, in one sentence.
+//! What became of the exchanges' acceptance numbers, in one sentence; and why there are none.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,9 @@ use crate::observation::{Acceptance, Reason};
 /// The sentence: how many exchanges there were, what became of their numbers, and what to do about the commonest reason.
 pub fn sentence(n: &Counts, reasons: &Reasons) -> String {
     if n.exchanges == 0 {
-        return "No acceptance numbers: no inference request has been answered with success yet"
+        return "No acceptance numbers: no inference request has been answered with success yet; \
+                are the clients pointed at spectap's data port?"
             .into();
-    }
-    let mut parts = Vec::new();
-    for (acceptance, count) in [
-        (Acceptance::Recorded, n.recorded),
-        (Acceptance::ZeroStep, n.zero_step),
-        (Acceptance::Absent, n.absent),
-        (Acceptance::Malformed, n.malformed),
-        (Acceptance::Ambiguous, n.ambiguous),
-        (Acceptance::Unobserved, n.unobserved),
-    ] {
-        if count > 0 {
-            let why = reasons.get(&acceptance).map(names).unwrap_or_default();
-            parts.push(format!("{count} {}{why}", acceptance.as_str()));
-        }
     }
     let commonest = reasons
         .values()
@@ -39,15 +26,31 @@ pub fn sentence(n: &Counts, reasons: &Reasons) -> String {
         }
         None => String::new(),
     };
+    format!("No acceptance numbers: {}{hint}", counts(n, reasons))
+}
+
+/// How many exchanges there were and what became of their numbers: `9 exchanges, 7 recorded, 2 absent (n_gt_1)`.
+pub(super) fn counts(n: &Counts, reasons: &Reasons) -> String {
+    let mut parts = Vec::new();
+    for (acceptance, count) in [
+        (Acceptance::Recorded, n.recorded),
+        (Acceptance::ZeroStep, n.zero_step),
+        (Acceptance::Absent, n.absent),
+        (Acceptance::Malformed, n.malformed),
+        (Acceptance::Ambiguous, n.ambiguous),
+        (Acceptance::Unobserved, n.unobserved),
+    ] {
+        if count > 0 {
+            let why = reasons.get(&acceptance).map(names).unwrap_or_default();
+            parts.push(format!("{count} {}{why}", acceptance.as_str()));
+        }
+    }
     let exchanges = if n.exchanges == 1 {
         "1 exchange".to_owned()
     } else {
         format!("{} exchanges", n.exchanges)
     };
-    format!(
-        "No acceptance numbers: {exchanges}, {}{hint}",
-        parts.join(", ")
-    )
+    format!("{exchanges}, {}", parts.join(", "))
 }
 
 fn names(reasons: &BTreeMap<Reason, u64>) -> String {
@@ -80,7 +83,10 @@ fn advice(reason: Reason) -> &'static str {
         Reason::NoUsageEvent => {
             "the streams ended without the usage event that carries them; let spectap ask for it (--inject auto)"
         }
-        Reason::LevelOff => "start vLLM with --per-request-spec-decode-metrics summary",
+        Reason::LevelOff => {
+            "the engine has sent none so far; is speculation on, and are its numbers \
+             (vLLM: --per-request-spec-decode-metrics summary)? docs/engines.md says how, engine by engine"
+        }
         Reason::NotDrafted => "the engine drafted nothing for these requests",
         Reason::PrefillLeg => {
             "these are the prefill legs of split requests; put spectap before the decode engine"
@@ -92,7 +98,8 @@ fn advice(reason: Reason) -> &'static str {
             "injection is off and the clients do not ask for usage; switch it on (--inject auto)"
         }
         Reason::InjectSkipped => {
-            "the requests could not be altered and do not ask for usage themselves"
+            "the requests did not ask for them and were sent on as they came; \
+             spectap_injections_skipped_total says why, and SGLang without streams needs --inject-sglang-unary"
         }
         Reason::ErrorEvent => "the streams carried an error",
         Reason::Unknown => "the responses give no hint why",

@@ -1,6 +1,7 @@
 //! One compact line per group, for a live view of several models side by side.
 
 use super::grid;
+use crate::export::query::By;
 use crate::export::summary::{Counts, GroupSummary, Metrics, Summary};
 
 const FIGURES: [&str; 6] = ["n", "recorded", "length", "rate", "steps", "zero-step"];
@@ -10,7 +11,7 @@ pub(super) fn name(group: &GroupSummary) -> String {
     let parts: Vec<String> = group
         .key
         .iter()
-        .map(|(by, value)| format!("{} {}", by.as_str(), value.as_deref().unwrap_or("unknown")))
+        .map(|(by, value)| format!("{} {}", by.as_str(), shown(*by, value.as_deref())))
         .collect();
     parts.join(", ")
 }
@@ -32,14 +33,22 @@ pub fn by_group(summary: &Summary) -> String {
     for group in &summary.groups {
         let key = group
             .key
-            .values()
-            .map(|value| value.clone().unwrap_or_else(|| "unknown".to_owned()));
+            .iter()
+            .map(|(by, value)| shown(*by, value.as_deref()).to_owned());
         lines.push(key.chain(figures(&group.n, &group.metrics)).collect());
     }
     if summary.groups.is_empty() {
         lines.push(figures(&summary.n, &summary.metrics).into());
     }
     aligned(&lines, names)
+}
+
+/// A request without a tag has none; a model or an engine that it does not tell is unknown.
+fn shown(by: By, value: Option<&str>) -> &str {
+    value.unwrap_or(match by {
+        By::Tag => "(none)",
+        _ => "unknown",
+    })
 }
 
 fn figures(n: &Counts, metrics: &Metrics) -> [String; 6] {

@@ -50,7 +50,8 @@ fn the_sentence_names_reasons_by_frequency_and_what_to_do() {
     assert_eq!(
         absence::sentence(&n, &reasons(&[(Reason::LevelOff, 12)])),
         "No acceptance numbers: 12 exchanges, 12 absent (level_off): \
-         start vLLM with --per-request-spec-decode-metrics summary"
+         the engine has sent none so far; is speculation on, and are its numbers \
+         (vLLM: --per-request-spec-decode-metrics summary)? docs/engines.md says how, engine by engine"
     );
     assert_eq!(
         absence::sentence(
@@ -62,7 +63,27 @@ fn the_sentence_names_reasons_by_frequency_and_what_to_do() {
     );
     assert_eq!(
         absence::sentence(&Counts::default(), &Reasons::new()),
-        "No acceptance numbers: no inference request has been answered with success yet"
+        "No acceptance numbers: no inference request has been answered with success yet; \
+         are the clients pointed at spectap's data port?"
+    );
+}
+
+#[test]
+fn the_counts_name_what_the_figures_leave_out() {
+    let n = Counts {
+        exchanges: 1_204,
+        recorded: 1_180,
+        zero_step: 4,
+        absent: 20,
+        ..Counts::default()
+    };
+    let reasons = Reasons::from([(
+        Acceptance::Absent,
+        [(Reason::NGt1, 15), (Reason::StopString, 5)].into(),
+    )]);
+    assert_eq!(
+        absence::counts(&n, &reasons),
+        "1204 exchanges, 1180 recorded, 4 zero_step, 20 absent (n_gt_1 15, stop_string 5)"
     );
 }
 

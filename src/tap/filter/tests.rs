@@ -210,6 +210,18 @@ fn an_event_that_can_not_be_the_caused_one_is_not_held() {
 }
 
 #[test]
+fn comments_behind_a_held_finish_event_can_not_fill_memory() {
+    let comment = format!(": {}\n\n", "x".repeat(LARGEST_EVENT / 4));
+    let pieces = [FINISH, &comment, &comment, &comment, &comment, CAUSED, DONE];
+    let (out, incidents) = filtered(Restore::FromSuccessor, &pieces.map(str::as_bytes));
+    assert_eq!(out, format!("{FINISH}{}{DONE}", comment.repeat(4)));
+    assert_eq!(
+        incidents,
+        [Incident::Skipped("too_large"), Incident::Stripped]
+    );
+}
+
+#[test]
 fn a_carriage_return_of_the_dropped_event_takes_its_line_feed_along() {
     let stream = format!("{FINISH}{CAUSED}{DONE}").replace('\n', "\r\n");
     let expected = format!("{FINISH_RESTORED}{DONE}").replace('\n', "\r\n");
@@ -241,6 +253,22 @@ fn an_endless_event_goes_on_as_it_comes() {
         }
     }
     assert_eq!(out, FINISH.len() + 6 + 40 * piece.len());
+}
+
+#[test]
+fn a_finish_event_does_not_wait_behind_comments_without_end() {
+    let mut filter = Filter::new(USAGE, Restore::FromSuccessor, Box::new(|_| {}));
+    filter.push(Bytes::from_static(FINISH.as_bytes()));
+    let comments = Bytes::from(": a\n\n".repeat(1 << 12));
+    let mut pushed = FINISH.len();
+    while filter.next().is_none() {
+        filter.push(comments.clone());
+        pushed += comments.len();
+        assert!(
+            pushed <= LARGEST_EVENT + 2 * comments.len(),
+            "held for ever"
+        );
+    }
 }
 
 proptest! {

@@ -55,8 +55,11 @@ pub(super) fn take(
             reply.usage_seen = true;
             take_usage(usage, &mut reply.usage);
         }
-        if let Some(metrics) = source.get("metrics").and_then(Value::as_object) {
-            take_metrics(metrics, &mut reply.engine_metrics);
+        // llama.cpp calls its times `timings`; their names carry the unit, too.
+        for name in ["metrics", "timings"] {
+            if let Some(metrics) = source.get(name).and_then(Value::as_object) {
+                take_metrics(metrics, &mut reply.engine_metrics);
+            }
         }
     }
     let choices = object.get("choices").and_then(Value::as_array);
@@ -137,12 +140,17 @@ fn take_names(object: &Map<String, Value>, reply: &mut Reply) {
 fn take_metrics(sent: &Map<String, Value>, metrics: &mut BTreeMap<String, f64>) {
     for (name, value) in sent {
         if let Some(number) = engines::fraction(value)
-            && name != "speculative_decoding"
+            && is_time(name)
             && metrics.len() < MOST_METRICS
         {
             metrics.insert(cut_name(name), number);
         }
     }
+}
+
+/// Times and rates; counts such as `draft_n` stand elsewhere.
+fn is_time(name: &str) -> bool {
+    name.ends_with("_ms") || name.ends_with("per_second")
 }
 
 /// The finish reason where there are no choices, as each route names it: SGLang's `meta_info.finish_reason`, llama.cpp's
