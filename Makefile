@@ -2,9 +2,10 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo build test tools bench e2e-vllm parity clean
+.PHONY: help demo build test tools bench fuzz e2e-vllm parity clean
 
 PYTHON ?= python3
+FUZZ_SECONDS ?= 60
 VENV := .venv
 PARITY := .work/parity
 export SPECTAP_TEST_PYTHON := $(CURDIR)/$(VENV)/bin/python
@@ -21,6 +22,7 @@ build: ## the release binary, target/release/spectap
 
 test: tools ## everything that a change must pass; with CI=true nothing may be skipped
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --locked --all-targets --all-features -- -D warnings
 	cargo clippy --locked -- -D warnings
 	$(PYTHON) .ci/licences.py
@@ -46,6 +48,9 @@ $(VENV)/.installed: tests/e2e/requirements.txt
 		echo "tools: no Python environment; tests that need prometheus-client will skip" >&2; \
 	fi
 
+fuzz: ## every fuzz target for FUZZ_SECONDS each (60); what one finds stays in fuzz/artifacts
+	fuzz/run.sh $(FUZZ_SECONDS)
+
 bench: ## micro-benchmarks of the observer
 	cargo bench --locked
 
@@ -64,4 +69,4 @@ $(PARITY)/.installed: tests/parity/requirements.txt
 
 clean: ## remove all that the targets above made
 	cargo clean
-	rm -rf $(VENV) .work
+	rm -rf $(VENV) .work fuzz/target fuzz/corpus fuzz/seeds

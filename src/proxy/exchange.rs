@@ -36,7 +36,7 @@ pub struct Hop {
 }
 
 /// A request ready to be sent, as often as it may be.
-struct Outgoing {
+pub(super) struct Outgoing {
     parts: request::Parts,
     /// The whole body where it is held: what is sent, and what the client sent.
     held: Option<HeldBody>,
@@ -185,6 +185,17 @@ impl Hop {
         })
     }
 
+    /// The request as the server shall see it, of an exchange that nothing else is done with.
+    #[cfg(feature = "fuzzing")]
+    pub(super) async fn outgoing_for_fuzzing(
+        &self,
+        parts: request::Parts,
+        incoming: Incoming,
+    ) -> Result<Outgoing, Refusal> {
+        let mut exchange = self.tap.arrive(&parts, Instant::now());
+        self.outgoing(parts, incoming, &mut exchange).await
+    }
+
     /// Sends the request, once more on a new connection when a kept one turned out closed.
     async fn send(
         &self,
@@ -283,7 +294,7 @@ impl Hop {
 
 impl Outgoing {
     /// The request to send. A streamed body can be sent once.
-    fn request(&mut self) -> Request<RequestBody> {
+    pub(super) fn request(&mut self) -> Request<RequestBody> {
         let chunked = self.parts.headers.contains_key(header::TRANSFER_ENCODING);
         let body = match (&self.held, self.streamed.take()) {
             (Some(held), _) => RequestBody::held(held.sent.clone(), chunked),

@@ -39,6 +39,18 @@ pub enum Stopped {
     Cut,
 }
 
+/// How HTTP is spoken with clients.
+pub(super) fn server() -> http1::Builder {
+    let mut server = http1::Builder::new();
+    server
+        .preserve_header_case(true)
+        .auto_date_header(false)
+        .half_close(false)
+        .max_headers(MOST_HEADERS)
+        .max_buf_size(LARGEST_HEAD);
+    server
+}
+
 /// Serves clients until `stop` is cancelled, then lets running exchanges finish for at most `grace`. `cut` ends
 /// everything at once.
 pub async fn serve(
@@ -49,13 +61,8 @@ pub async fn serve(
     grace: Duration,
 ) -> Stopped {
     let connections = GracefulShutdown::new();
-    let mut server = http1::Builder::new();
+    let mut server = server();
     server
-        .preserve_header_case(true)
-        .auto_date_header(false)
-        .half_close(false)
-        .max_headers(MOST_HEADERS)
-        .max_buf_size(LARGEST_HEAD)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_LIMIT);
     let abort = CancellationToken::new();

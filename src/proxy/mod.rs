@@ -7,6 +7,8 @@
 
 mod body;
 mod exchange;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod headers;
 mod heard;
 mod held_reply;

@@ -105,6 +105,16 @@ impl fmt::Display for UpstreamAddress {
     }
 }
 
+/// How HTTP is spoken with the server.
+pub(super) fn client() -> http1::Builder {
+    let mut client = http1::Builder::new();
+    client
+        .preserve_header_case(true)
+        .max_headers(MOST_HEADERS)
+        .max_buf_size(LARGEST_HEAD);
+    client
+}
+
 /// Kept connections to one address.
 pub struct Pool {
     address: UpstreamAddress,
@@ -180,10 +190,7 @@ impl Pool {
         prepare_socket(&stream);
         let heard = Heard::default();
         let socket = TokioIo::new(HeardSocket::new(stream, heard.clone()));
-        let (sender, connection) = http1::Builder::new()
-            .preserve_header_case(true)
-            .max_headers(MOST_HEADERS)
-            .max_buf_size(LARGEST_HEAD)
+        let (sender, connection) = client()
             .handshake(socket)
             .await
             .map_err(|error| Refusal::ConnectFailed(self.address.to_string(), error.to_string()))?;

@@ -14,10 +14,10 @@ const PIECE: usize = 4 << 10;
 
 /// Decoded bytes that may come from one encoded byte, once [`HEAD_START`] is used up. Text of one repeated token comes
 /// near it; only a bomb goes on beyond.
-const LARGEST_RATIO: u64 = 256;
+pub(super) const LARGEST_RATIO: u64 = 256;
 
 /// Decoded bytes that are allowed whatever they come from.
-const HEAD_START: u64 = 4 << 20;
+pub(super) const HEAD_START: u64 = 4 << 20;
 
 /// Largest zstd window as a power of two, the limit of RFC 9659 for HTTP.
 const LARGEST_ZSTD_WINDOW: u32 = 23;

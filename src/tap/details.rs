@@ -11,7 +11,8 @@ use super::members::{Member, members, place};
 use super::skip::Skip;
 
 const REQUEST_MEMBER: &str = "return_spec_tokens_details";
-const WHOLE_MEMBER: &str = r#","return_spec_tokens_details":true"#;
+const ONLY_MEMBER: &str = r#""return_spec_tokens_details":true"#;
+const NEXT_MEMBER: &str = r#","return_spec_tokens_details":true"#;
 const EXTENSION: &str = "sglext";
 const DETAILS: &str = "spec_tokens_details";
 
@@ -31,9 +32,14 @@ pub(super) fn plan(body: &[u8], root: &[Member<'_>]) -> Result<Option<Edit>, Ski
         Some(_) => Err(Skip::OptionsShape),
         None => {
             let end = closing_brace(body, 0..body.len()).ok_or(Skip::NotJson)?;
+            let text = if root.is_empty() {
+                ONLY_MEMBER
+            } else {
+                NEXT_MEMBER
+            };
             Ok(Some(Edit {
                 place: end..end,
-                text: WHOLE_MEMBER,
+                text,
             }))
         }
     }
@@ -108,7 +114,21 @@ fn with_comma(
 
 #[cfg(test)]
 mod tests {
+    use super::super::inject::splice;
     use super::*;
+
+    #[test]
+    fn an_empty_body_gets_its_only_member() {
+        for (body, expected) in [
+            ("{}", r#"{"return_spec_tokens_details":true}"#),
+            ("{ }", r#"{ "return_spec_tokens_details":true}"#),
+            (r#"{"a":1}"#, r#"{"a":1,"return_spec_tokens_details":true}"#),
+        ] {
+            let root = members(body.as_bytes()).unwrap();
+            let edit = plan(body.as_bytes(), &root).unwrap().unwrap();
+            assert_eq!(splice(body.as_bytes(), vec![edit]), expected);
+        }
+    }
 
     fn without(json: &str) -> Option<String> {
         let range = cut(json.as_bytes())?;

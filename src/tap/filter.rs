@@ -65,11 +65,20 @@ struct HeldFinish {
     event: Vec<Bytes>,
     finish: Finish,
     followers: Vec<Bytes>,
+    /// Bytes of all of it. There may be very many comments: nobody adds them up for each that comes.
+    length: usize,
 }
 
 impl HeldFinish {
+    /// Adds a comment behind the event.
+    fn follow(&mut self, pieces: Vec<Bytes>) {
+        self.length += length(&pieces);
+        self.followers.extend(pieces);
+    }
+
     /// Adds the late LF of the block that was held last.
     fn append(&mut self, line_feed: Bytes) {
+        self.length += line_feed.len();
         if self.followers.is_empty() {
             self.finish.grow_end(line_feed.len());
             self.event.push(line_feed);
@@ -173,6 +182,14 @@ impl Filter {
         self.passing = true;
     }
 
+    /// Bytes that are held back.
+    #[cfg(feature = "fuzzing")]
+    pub(super) fn held(&self) -> usize {
+        let held = self.held.iter();
+        let pieces = held.flat_map(|held| held.event.iter().chain(&held.followers));
+        pieces.chain(&self.pending).map(Bytes::len).sum()
+    }
+
     fn emit(&mut self, pieces: impl IntoIterator<Item = Bytes>) {
         self.out
             .extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
@@ -193,7 +210,7 @@ impl Filter {
         match kind {
             Kind::NoData => match &mut self.held {
                 Some(held) => {
-                    held.followers.extend(pieces);
+                    held.follow(pieces);
                     self.bound_held();
                 }
                 None => self.emit(pieces),
@@ -247,6 +264,7 @@ impl Filter {
             _ if !self.added.strip_usage => self.emit(pieces),
             Restore::FromSuccessor if finish.may_get_back() => {
                 self.held = Some(HeldFinish {
+                    length: length(&pieces),
                     event: pieces,
                     finish,
                     followers: Vec::new(),
@@ -263,8 +281,7 @@ impl Filter {
 
     /// More of a block came, not yet its end: what can't be the caused event any more goes on at once.
     fn unfinished(&mut self) {
-        let length: usize = self.pending.iter().map(Bytes::len).sum();
-        if self.splitter.is_skipping() || length > LARGEST_EVENT {
+        if self.splitter.is_skipping() {
             self.release_held();
             let pending = std::mem::take(&mut self.pending);
             self.emit(pending);
@@ -281,18 +298,19 @@ impl Filter {
 
     /// What is held never grows beyond the largest event.
     fn bound_held(&mut self) {
-        let Some(held) = &self.held else { return };
-        let length: usize = held
-            .event
-            .iter()
-            .chain(&held.followers)
-            .map(Bytes::len)
-            .sum();
-        if length > LARGEST_EVENT {
+        if self
+            .held
+            .as_ref()
+            .is_some_and(|held| held.length > LARGEST_EVENT)
+        {
             (self.report)(Incident::Skipped("too_large"));
             self.release_held();
         }
     }
+}
+
+fn length(pieces: &[Bytes]) -> usize {
+    pieces.iter().map(Bytes::len).sum()
 }
 
 /// Splits off the trailing brackets and white space: the root's closing brace is among them, and a member may have to

@@ -14,6 +14,8 @@ mod exchange;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
 mod filter;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod identity;
 mod inject;
 mod injection;

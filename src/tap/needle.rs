@@ -23,7 +23,7 @@ enum Rule {
     Text(Kind),
     /// Text if it is a string that is not empty, else nothing: it stands beside another that may be text.
     OtherText(Kind),
-    /// Content if it is a list that is not empty, on a route that has nothing else.
+    /// Content if it is a list of numbers that is not empty, on a route that has nothing else.
     Tokens,
     /// A delta, in which a message's text stands. Parse if it is empty.
     Delta,
@@ -121,7 +121,7 @@ pub fn must_parse(data: &[u8]) -> bool {
                     seen.note_text(kind);
                 }
             }
-            (Rule::Tokens, Some(value)) => seen.tokens |= is_filled(value, b'[', b']'),
+            (Rule::Tokens, Some(value)) => seen.tokens |= is_list_of_numbers(value),
         }
     }
     !seen.is_content()
@@ -166,6 +166,16 @@ fn member_value(behind_name: &[u8]) -> Option<&[u8]> {
         .trim_ascii_start()
         .strip_prefix(b":")
         .map(<[u8]>::trim_ascii_start)
+}
+
+/// Whether a value begins as a list whose first element is a number.
+fn is_list_of_numbers(value: &[u8]) -> bool {
+    value.strip_prefix(b"[").is_some_and(|inner| {
+        inner
+            .trim_ascii_start()
+            .first()
+            .is_some_and(u8::is_ascii_digit)
+    })
 }
 
 /// Whether a value begins with `open` and something follows before `close`.

@@ -4,6 +4,8 @@
 //! every event is parsed; afterwards only those that the byte search of [`needle`](super::needle) picks.
 
 mod facts;
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
 mod json;
 mod large;
 mod opening;

@@ -134,6 +134,11 @@ impl Splitter {
         self.last_was_cr = false;
     }
 
+    /// Most bytes of one block that are held.
+    pub fn cap(&self) -> usize {
+        self.cap
+    }
+
     /// Bytes of the unfinished block so far; its start is `pending().len()` before the end of what was fed. Empty
     /// while a block over the cap is skipped.
     pub fn pending(&self) -> &[u8] {

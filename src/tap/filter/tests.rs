@@ -255,6 +255,22 @@ fn an_endless_event_goes_on_as_it_comes() {
     assert_eq!(out, FINISH.len() + 6 + 40 * piece.len());
 }
 
+#[test]
+fn a_finish_event_does_not_wait_behind_comments_without_end() {
+    let mut filter = Filter::new(USAGE, Restore::FromSuccessor, Box::new(|_| {}));
+    filter.push(Bytes::from_static(FINISH.as_bytes()));
+    let comments = Bytes::from(": a\n\n".repeat(1 << 12));
+    let mut pushed = FINISH.len();
+    while filter.next().is_none() {
+        filter.push(comments.clone());
+        pushed += comments.len();
+        assert!(
+            pushed <= LARGEST_EVENT + 2 * comments.len(),
+            "held for ever"
+        );
+    }
+}
+
 proptest! {
     #[test]
     fn any_chunking_gives_the_same_stream(cuts in prop::collection::vec(0usize..900, 0..12)) {

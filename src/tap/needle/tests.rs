@@ -70,6 +70,7 @@ fn what_may_hold_no_content_is_parsed() {
         chat(r#"{"tool_calls":[{"function":{"arguments":""}}]}"#),
         r#"{"choices":[{"index":0,"text":"","finish_reason":null}]}"#.to_owned(),
         r#"{"choices":[{"token_ids":[ ]}]}"#.to_owned(),
+        r#"{"choices":[{"token_ids":[null]}]}"#.to_owned(),
         r#"{"choices":[{"delta":{"refusal":null},"token_ids":[4]}]}"#.to_owned(),
         r#"{"choices":[ ],"text":"x"}"#.to_owned(),
         r#"{"id":"c","note":"text"}"#.to_owned(),

@@ -97,6 +97,10 @@ impl LargeEvent {
     }
 
     fn end_line(&mut self) {
+        if self.line == Line::Name && !self.name.is_empty() {
+            // A line without a colon is a field without a value.
+            self.begin_value();
+        }
         self.line = Line::Name;
         self.name.clear();
     }
@@ -133,6 +137,7 @@ mod tests {
             "\u{feff}data: {\"id\":\"a\"}\r\r",
             ": comment\nid: 7\nevent: x\ndata: {\"id\"\ndata::\ndata:  \"a\"}\n\n",
             "\ndata: {\"id\":\"a\"}",
+            "data\ndata: {\"id\":\"a\"}\ndata\n\n",
         ] {
             for size in [1, 2, 7, 1000] {
                 assert_eq!(id_of(text, size), "a", "{text:?}");
@@ -146,5 +151,9 @@ mod tests {
         event.feed(b"event: error\n: gone\n\n");
         assert!(event.is_named(b"error"));
         assert!(event.into_data().is_none());
+        let mut event = LargeEvent::default();
+        event.feed(b"event: error\nevent\ndata\n\n");
+        assert!(!event.is_named(b"error"));
+        assert!(event.into_data().is_some());
     }
 }

@@ -33,7 +33,15 @@ struct EventReader {
 
 impl StreamObserver {
     pub(super) fn new(options: Options) -> Self {
-        let mut observer = Self::default();
+        Self::holding(options, LARGEST_EVENT)
+    }
+
+    /// An observer that holds at most `cap` bytes of one event.
+    pub(super) fn holding(options: Options, cap: usize) -> Self {
+        let mut observer = Self {
+            splitter: Splitter::new(cap),
+            ..Self::default()
+        };
         observer.events.reply.payloads = Payloads::new(options);
         observer
     }
@@ -47,7 +55,7 @@ impl StreamObserver {
         } = self;
         // The splitter drops what it holds when an event turns out too large, so that its beginning is taken before.
         let held = splitter.pending();
-        let beginning = if held.len() + bytes.len() > LARGEST_EVENT {
+        let beginning = if held.len() + bytes.len() > splitter.cap() {
             held.to_vec()
         } else {
             Vec::new()
