@@ -1,6 +1,8 @@
 //! The command line: one struct per command, one field per flag, each with an environment variable.
 
+pub mod compare;
 pub mod demo;
+pub mod records;
 pub mod report;
 pub mod serve;
 pub mod simulate;
@@ -56,8 +58,10 @@ pub enum Command {
     Serve(serve::ServeArgs),
     /// Show the whole thing on this machine: a simulated engine, traffic, the tap, and a live table.
     Demo(demo::DemoArgs),
-    /// Print the Spec Decode table of a running tap.
+    /// Print the numbers of a running tap, of records files or of captured bodies.
     Report(report::ReportArgs),
+    /// Compare runs with intervals, and say when there is no evidence of a difference.
+    Compare(compare::CompareArgs),
     /// Run the simulated engine alone, for tests and benchmarks.
     Simulate(simulate::SimulateArgs),
 }

@@ -1,7 +1,7 @@
 //! The checked settings of `serve`. What one flag alone can have wrong is refused while it is parsed; here is what only
 //! shows in several of them, or in a file. All of it before a port is bound.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use crate::cli::serve::{Inject, Ready, ServeArgs};
 use crate::cli::token;
 use crate::proxy::UpstreamAddress;
 use crate::record::EngineName;
+use crate::store::records::RecordsSettings;
 use crate::tap::{AskSglang, ExposeUsage, TagSource};
 
 /// Settings of a serving instance.
@@ -44,6 +45,10 @@ pub struct Config {
     pub admin_token: Option<String>,
     /// Whether `/metrics` asks for it too.
     pub protect_metrics: bool,
+    /// The records file, where one is wanted.
+    pub records: Option<RecordsSettings>,
+    /// What the user noted, for the manifest.
+    pub notes: BTreeMap<String, String>,
 }
 
 /// A setting that can't be: which flag, which value, and what would be right.
@@ -98,8 +103,30 @@ impl Config {
             most_series: args.max_series,
             admin_token: read_token(args)?,
             protect_metrics: args.protect_metrics,
+            records: args.records.records.clone().map(|path| RecordsSettings {
+                path,
+                max_bytes: args.records.records_max_bytes,
+                keep: args.records.records_keep.into(),
+                fsync: args.records.records_fsync,
+                format: args.records.records_format,
+            }),
+            notes: notes(&args.records.note)?,
         })
     }
+}
+
+fn notes(given: &[(String, String)]) -> Result<BTreeMap<String, String>, ConfigError> {
+    let mut notes = BTreeMap::new();
+    for (key, value) in given {
+        if notes.insert(key.clone(), value.clone()).is_some() {
+            return Err(ConfigError {
+                flag: "--note",
+                value: format!("{key}={value}"),
+                problem: "the key is given twice; each note needs a key of its own".to_owned(),
+            });
+        }
+    }
+    Ok(notes)
 }
 
 /// No address is used twice, and no lane's engine is spectap itself: its requests would go round for ever.

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::demo::DemoArgs;
 use crate::config::Config;
+use crate::export::table::Look;
 use crate::export::{By, Query, Summary, summary, table};
 use crate::proxy::{UpstreamAddress, UpstreamAddressError};
 use crate::serve::{Instance, StartError};
@@ -129,6 +130,7 @@ pub async fn run(
     take_back(drawn, out)?;
     writeln!(out, "{}", table::by_group(&summary))?;
     write!(out, "{}", table::spec_decode(&summary))?;
+    write!(out, "{}", table::beyond(&summary, Look::default()))?;
     out.flush()?;
     let totals = engine.log.totals();
     engine.stop().await;
@@ -168,6 +170,8 @@ fn tap_settings(args: &DemoArgs, engine_url: &str) -> Result<Config, UpstreamAdd
         most_series: 5_000,
         admin_token: None,
         protect_metrics: false,
+        records: None,
+        notes: BTreeMap::new(),
     })
 }
 

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::cli::simulate::SimulateError;
+use crate::compare::CompareError;
 use crate::config::ConfigError;
 use crate::demo::DemoError;
 use crate::logs::LogError;
@@ -30,6 +31,9 @@ pub enum Error {
     /// The report failed.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// The comparison failed.
+    #[error(transparent)]
+    Compare(#[from] CompareError),
     /// The simulated engine failed.
     #[error(transparent)]
     Simulate(#[from] SimulateError),

@@ -23,6 +23,7 @@
 
 pub mod admin;
 pub mod cli;
+pub mod compare;
 pub mod config;
 pub mod counters;
 pub mod demo;

@@ -373,19 +373,20 @@ pub fn cut_name(name: &str) -> String {
     name[..name.floor_char_boundary(LONGEST_NAME)].to_owned()
 }
 
-mod rfc3339 {
+/// Points in time as RFC 3339 with microseconds, for `#[serde(with = …)]`.
+pub(crate) mod rfc3339 {
     use std::time::SystemTime;
 
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    pub(super) fn serialize<S: Serializer>(
+    pub(crate) fn serialize<S: Serializer>(
         time: &SystemTime,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&humantime::format_rfc3339_micros(*time))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<SystemTime, D::Error> {
         let text = String::deserialize(deserializer)?;

@@ -1,22 +1,34 @@
-//! `spectap report`: fetch a running tap's snapshot and print the Spec Decode section.
+//! `spectap report`: gets numbers from a running tap, from records files or from captured bodies, and prints them.
 //!
-//! The numbers are computed here from the snapshot by the code that the tap itself uses for its summary.
+//! The figures are computed here by the code that the tap itself uses for its summary, so that a tap, the file that it
+//! wrote and a report of either show the same.
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use crate::cli::report::{ReportArgs, ReportFormat};
 use crate::cli::token;
-use crate::export::{summary, table};
+use crate::export::{By, Query, QueryError};
 
-mod fetch;
+mod bodies;
+pub(crate) mod fetch;
+mod gather;
+mod labels;
+mod render;
+mod response;
 
 pub use fetch::FetchError;
+pub use gather::SourceError;
+pub use labels::LabelsError;
+
+use gather::{Gathered, Wanted};
+use labels::Labels;
+use render::Report;
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The snapshot could not be had.
+    /// The tap could not be asked.
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// The token file can't be used.
@@ -27,6 +39,15 @@ pub enum ReportError {
         /// What is wrong, and what would be right.
         problem: String,
     },
+    /// A file could not be read, or there is nothing in it.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The labels could not be read.
+    #[error(transparent)]
+    Labels(#[from] LabelsError),
+    /// The filter can't be.
+    #[error("--filter {0}")]
+    Filter(#[from] QueryError),
     /// The report could not be written.
     #[error("can't write the report: {0}")]
     Write(#[from] std::io::Error),
@@ -41,7 +62,7 @@ impl ReportError {
         let kind = match self {
             ReportError::Write(error) => Some(error.kind()),
             ReportError::Json(error) => error.io_error_kind(),
-            ReportError::Fetch(_) | ReportError::Token { .. } => None,
+            _ => None,
         };
         kind == Some(std::io::ErrorKind::BrokenPipe)
     }
@@ -60,20 +81,52 @@ pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportErr
         })?),
         None => None,
     };
-    let snapshot = fetch::snapshot(&args.from, token.as_deref()).await?;
-    let summary = summary::of_snapshot(&snapshot, &args.by);
-    match args.format {
-        ReportFormat::Json => {
-            serde_json::to_writer_pretty(&mut *out, &summary)?;
-            writeln!(out)?;
+    let token = token.as_deref();
+    let pairs = args
+        .filter
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()));
+    let query = Query::from_pairs(pairs)?;
+    let labels = args.labels.as_deref().map(Labels::read).transpose()?;
+    let needs_exchanges = labels.is_some()
+        || args.format == ReportFormat::Jsonl
+        || args.by.contains(&By::Hour)
+        || !args.files.is_empty()
+        || args.bodies.is_some();
+    let mut report = if needs_exchanges {
+        let wanted = Wanted {
+            query: &query,
+            by_hour: args.by.contains(&By::Hour),
+            labels,
+            lines: (args.format == ReportFormat::Jsonl).then_some(&mut *out),
+        };
+        let mut gathered = Gathered::new(wanted);
+        if let Some(directory) = &args.bodies {
+            bodies::gather(directory, &mut gathered)?;
+        } else if args.files.is_empty() {
+            gathered.take_export(&args.from, &fetch::export(&args.from, token).await?)?;
+        } else {
+            gathered.take_files(&args.files)?;
         }
-        ReportFormat::Table => {
-            write!(out, "{}", table::spec_decode(&summary))?;
-            for group in &summary.groups {
-                write!(out, "\n{}", table::spec_decode_of_group(group))?;
-            }
+        let report = gathered.into_report(&args.by)?;
+        if args.format == ReportFormat::Jsonl {
+            out.flush()?;
+            return Ok(());
         }
+        report
+    } else {
+        let mut snapshot = fetch::snapshot(&args.from, token).await?;
+        gather::narrow(&mut snapshot, &query);
+        let mut report = Report::of_snapshot(snapshot, &args.by);
+        if args.format == ReportFormat::Synthetic {
+            report.widths = gather::widths(&fetch::recorded(&args.from, token).await?, &query);
+        }
+        report
+    };
+    if let Some(cost) = args.draft_cost {
+        report.summary = report.summary.with_draft_cost(cost);
     }
+    report.print(args, out)?;
     out.flush()?;
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::error::{CUT, Error};
 use crate::proxy::Stopped;
 use crate::serve::Instance;
-use crate::{demo, logs, report};
+use crate::{compare, demo, logs, report};
 
 /// Runs the command.
 ///
@@ -31,6 +31,10 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
                 .await
                 .map(|_| ExitCode::SUCCESS)?),
             Command::Report(args) => match report::run(&args, &mut std::io::stdout()).await {
+                Err(error) if !error.is_closed_pipe() => Err(error.into()),
+                _ => Ok(ExitCode::SUCCESS),
+            },
+            Command::Compare(args) => match compare::run(&args, &mut std::io::stdout()).await {
                 Err(error) if !error.is_closed_pipe() => Err(error.into()),
                 _ => Ok(ExitCode::SUCCESS),
             },

@@ -2,7 +2,9 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use prometheus::Registry;
 use prometheus::process_collector::ProcessCollector;
@@ -19,8 +21,12 @@ use crate::observation::{Observation, ObservationSink};
 use crate::proxy::{self, Hop, Pool, Stopped};
 use crate::stats::Statistics;
 use crate::store::ObservationRing;
+use crate::store::records::{Manifest, OpenError, RecordsCounters, RecordsFile, RecordsSink};
 use crate::switch::InjectSwitch;
 use crate::tap::{Tap, TapSettings};
+
+/// How long the end may wait for the disk.
+const RECORDS_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why an instance could not start.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +44,14 @@ pub enum StartError {
     /// A metric could not be registered: a fault of spectap itself.
     #[error("the metrics could not be set up: {0}")]
     Metrics(#[from] prometheus::Error),
+    /// The records file can't be written.
+    #[error("can not write records to {} (--records): {source}", path.display())]
+    Records {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and what would be right.
+        source: OpenError,
+    },
 }
 
 /// A running instance.
@@ -45,6 +59,7 @@ pub struct Instance {
     addresses: Vec<SocketAddr>,
     admin_address: SocketAddr,
     statistics: Arc<Statistics>,
+    records: Option<RecordsFile>,
     readiness: Arc<Readiness>,
     config: Config,
     lanes: JoinSet<Stopped>,
@@ -58,12 +73,16 @@ pub struct Instance {
 struct Sinks {
     statistics: Arc<Statistics>,
     ring: Arc<ObservationRing>,
+    records: Option<RecordsSink>,
 }
 
 impl ObservationSink for Sinks {
     fn record(&self, observation: Arc<Observation>) {
         logs::exchange(&observation);
         self.statistics.record(Arc::clone(&observation));
+        if let Some(records) = &self.records {
+            records.record(Arc::clone(&observation));
+        }
         self.ring.record(observation);
     }
 }
@@ -75,6 +94,10 @@ impl Instance {
     ///
     /// When a port can't be bound; nothing serves then.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        let manifest =
+            Manifest::of_this_build(SystemTime::now(), config.engine, config.notes.clone());
+        let registry = Registry::new();
+        let records = open_records(&config, &manifest, &registry)?;
         let mut listeners = Vec::new();
         for (index, (address, upstream)) in config.lanes.iter().enumerate() {
             let flag = if index == 0 { "--listen" } else { "--lane" };
@@ -82,7 +105,6 @@ impl Instance {
         }
         let admin_listener = bind("--admin-listen", config.admin_listen).await?;
 
-        let registry = Registry::new();
         registry.register(Box::new(ProcessCollector::for_self()))?;
         let counters = TapCounters::register(&registry)?;
         let statistics = Arc::new(Statistics::new());
@@ -101,6 +123,7 @@ impl Instance {
         let sinks = Arc::new(Sinks {
             statistics: Arc::clone(&statistics),
             ring: Arc::clone(&ring),
+            records: records.as_ref().map(RecordsFile::sink),
         });
 
         let (stop, cut, stop_admin) = Default::default();
@@ -146,6 +169,7 @@ impl Instance {
             statistics: Arc::clone(&statistics),
             ring,
             inject,
+            manifest: Arc::new(manifest),
             readiness: Arc::clone(&readiness),
             access: Arc::new(Access::new(
                 admin_address,
@@ -164,6 +188,7 @@ impl Instance {
             addresses,
             admin_address,
             statistics,
+            records,
             readiness,
             config,
             lanes,
@@ -216,8 +241,32 @@ impl Instance {
         }
         self.stop_admin.cancel();
         while self.admin.join_next().await.is_some() {}
+        if let Some(records) = self.records
+            && tokio::time::timeout(RECORDS_PATIENCE, records.finish())
+                .await
+                .is_err()
+        {
+            tracing::warn!("the last records could not be written in time");
+        }
         stopped
     }
+}
+
+fn open_records(
+    config: &Config,
+    manifest: &Manifest,
+    registry: &Registry,
+) -> Result<Option<RecordsFile>, StartError> {
+    let Some(settings) = &config.records else {
+        return Ok(None);
+    };
+    let counters = RecordsCounters::register(registry)?;
+    RecordsFile::open(settings.clone(), manifest.clone(), counters)
+        .map(Some)
+        .map_err(|source| StartError::Records {
+            path: settings.path.clone(),
+            source,
+        })
 }
 
 async fn bind(flag: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {

@@ -45,7 +45,30 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
     ),
     (
         "report",
-        Some(&["export", "stats", "observation", "record", "cli"]),
+        // It reads records files, and observes captured replies with the tap's own observer.
+        Some(&[
+            "export",
+            "stats",
+            "store",
+            "observation",
+            "record",
+            "cli",
+            "tap",
+            "engines",
+        ]),
+    ),
+    // A run is fetched as a report is.
+    (
+        "compare",
+        Some(&[
+            "export",
+            "stats",
+            "store",
+            "observation",
+            "record",
+            "report",
+            "cli",
+        ]),
     ),
     // The double of an engine must not share a mistake with what it tests.
     ("simulate", Some(&[])),
@@ -53,10 +76,10 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
         "cli",
         Some(&[
             "config", "simulate", "report", "demo", "serve", "record", "export", "logs", "proxy",
-            "tap",
+            "tap", "store",
         ]),
     ),
-    ("config", Some(&["cli", "record", "proxy", "tap"])),
+    ("config", Some(&["cli", "record", "proxy", "tap", "store"])),
     ("run", None),
     ("serve", None),
     ("demo", None),

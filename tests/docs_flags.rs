@@ -71,7 +71,8 @@ fn row(flag: &Arg) -> (String, Row) {
 fn defined(command: &Command) -> BTreeMap<String, Row> {
     let flags = command.get_arguments();
     flags
-        .filter(|flag| flag.get_env().is_some())
+        // What a command is about is told in words.
+        .filter(|flag| flag.get_env().is_some() && !flag.is_positional())
         .map(row)
         .collect()
 }
@@ -118,7 +119,7 @@ fn every_value_that_a_flag_takes_from_a_list_is_named() {
         let section = page[start + 4..].split("\n## ").next().unwrap();
         for flag in command
             .get_arguments()
-            .filter(|flag| flag.get_action().takes_values())
+            .filter(|flag| flag.get_action().takes_values() && !flag.is_positional())
         {
             let name = format!("| `--{}", flag.get_long().unwrap());
             let line = section

@@ -13,6 +13,7 @@ use std::thread;
 
 use numbers_support::{aiperf_observations, observation, record, recorded, statistics};
 use spectap::cli::report::{ReportArgs, ReportFormat};
+use spectap::export::table::Look;
 use spectap::export::{By, Query, snapshot, summary, table};
 use spectap::observation::Observation;
 use spectap::report::run;
@@ -52,10 +53,16 @@ fn snapshot_answer(exchanges: Vec<Observation>) -> Vec<u8> {
 
 async fn report(from: &str, format: ReportFormat, by: Vec<By>) -> Result<String, String> {
     let args = ReportArgs {
+        files: Vec::new(),
         from: from.to_owned(),
         admin_token_file: None,
+        bodies: None,
         format,
         by,
+        filter: Vec::new(),
+        all: false,
+        labels: None,
+        draft_cost: None,
     };
     let mut out = Vec::new();
     match run(&args, &mut out).await {
@@ -76,7 +83,13 @@ async fn failure(response: &str) -> String {
 #[tokio::test]
 async fn it_prints_the_table_that_the_tap_itself_would_print() {
     let exchanges = aiperf_observations("aiperf-vllm");
-    let expected = table::spec_decode(&summary(&statistics(exchanges.clone()), &Query::default()));
+    let summary = summary(&statistics(exchanges.clone()), &Query::default());
+    let expected = format!(
+        "{}{}\n{}",
+        table::spec_decode(&summary),
+        table::beyond(&summary, Look::default()),
+        table::traffic("Traffic", &summary.metrics, Look::default()).expect("lengths")
+    );
     let (address, server) = answer_once(snapshot_answer(exchanges));
     let text = report(&address, ReportFormat::Table, Vec::new()).await;
     assert_eq!(text, Ok(expected));
@@ -222,13 +235,19 @@ async fn the_token_is_sent_and_its_lack_is_said_with_the_flag_that_gives_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("token");
     std::fs::write(&file, "secret\n").expect("a file");
-    let with_token = async |response: Vec<u8>| {
+    let with_token = async |format: ReportFormat, response: Vec<u8>| {
         let (address, server) = answer_once(response);
         let args = ReportArgs {
+            files: Vec::new(),
             from: address.clone(),
             admin_token_file: Some(file.clone()),
-            format: ReportFormat::Table,
+            bodies: None,
+            format,
             by: Vec::new(),
+            filter: Vec::new(),
+            all: false,
+            labels: None,
+            draft_cost: None,
         };
         let result = run(&args, &mut Vec::new()).await;
         let head = server.join().expect("the server").to_lowercase();
@@ -239,10 +258,10 @@ async fn the_token_is_sent_and_its_lack_is_said_with_the_flag_that_gives_it() {
         result.map_err(|error| error.to_string().replace(&address, "http://TAP"))
     };
     let answer = snapshot_answer(vec![recorded(vec![record(&[3, 1])])]);
-    assert_eq!(with_token(answer).await, Ok(()));
+    assert_eq!(with_token(ReportFormat::Table, answer).await, Ok(()));
     let refused = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n".to_vec();
     assert_eq!(
-        with_token(refused).await,
+        with_token(ReportFormat::Jsonl, refused).await,
         Err(
             "http://TAP refuses the token of --admin-token-file; it must be the one that `spectap serve` was started with"
                 .to_owned()

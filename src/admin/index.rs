@@ -11,6 +11,7 @@ GET  /api/v1/summary         the numbers, for people and tools
 GET  /api/v1/snapshot        the numbers, for machines: counts, histograms, distributions
 GET  /api/v1/requests        recent exchanges, newest first
 GET  /api/v1/requests/{id}   one of them
+GET  /api/v1/export          what is kept of them, as a file: ?format=jsonl, json or csv
 GET  /api/v1/inject          whether requests are altered to make the engine report
 POST /api/v1/inject          {\"enabled\":true} or {\"enabled\":false}
 ";

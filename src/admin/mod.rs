@@ -6,6 +6,7 @@
 
 mod answer;
 mod body;
+mod export;
 mod guard;
 mod health;
 mod index;

@@ -3,7 +3,9 @@
 use axum::extract::{Query as Parameters, State};
 use axum::response::Response;
 
-use crate::export::{Query, snapshot as snapshot_of, summary as summary_of};
+use crate::export::{Query, Snapshot, Summary, snapshot as snapshot_of, summary as summary_of};
+
+use crate::store::records::Manifest;
 
 use super::answer::{ApiError, json_of, write};
 use super::router::AdminState;
@@ -13,7 +15,13 @@ pub(super) async fn summary(
     Parameters(parameters): Parameters<Vec<(String, String)>>,
 ) -> Result<Response, ApiError> {
     let query = parse(&parameters)?;
-    json_of(move || write(&summary_of(&state.statistics, &query))).await
+    json_of(move || {
+        write(&Summary {
+            manifests: vec![Manifest::clone(&state.manifest)],
+            ..summary_of(&state.statistics, &query)
+        })
+    })
+    .await
 }
 
 pub(super) async fn snapshot(
@@ -21,7 +29,13 @@ pub(super) async fn snapshot(
     Parameters(parameters): Parameters<Vec<(String, String)>>,
 ) -> Result<Response, ApiError> {
     let query = parse(&parameters)?;
-    json_of(move || write(&snapshot_of(&state.statistics, &query))).await
+    json_of(move || {
+        write(&Snapshot {
+            manifests: vec![Manifest::clone(&state.manifest)],
+            ..snapshot_of(&state.statistics, &query)
+        })
+    })
+    .await
 }
 
 fn parse(parameters: &[(String, String)]) -> Result<Query, ApiError> {

@@ -10,12 +10,13 @@ use prometheus::Registry;
 
 use crate::stats::Statistics;
 use crate::store::ObservationRing;
+use crate::store::records::Manifest;
 use crate::switch::InjectSwitch;
 
 use super::answer::ApiError;
 use super::guard::{self, Access};
 use super::health::{self, Readiness};
-use super::{answer, index, inject, metrics, numbers, requests};
+use super::{answer, export, index, inject, metrics, numbers, requests};
 
 /// What the admin port reads, and the switch that it moves. Cheap to clone: all clones share their values.
 #[derive(Clone)]
@@ -28,6 +29,8 @@ pub struct AdminState {
     pub ring: Arc<ObservationRing>,
     /// The switch of `/api/v1/inject`.
     pub inject: InjectSwitch,
+    /// Where the numbers come from, for snapshots, summaries and exports.
+    pub manifest: Arc<Manifest>,
     /// What `/readyz` tells.
     pub readiness: Arc<Readiness>,
     /// Who may read what.
@@ -46,6 +49,7 @@ pub fn router(state: AdminState) -> Router {
         .route("/api/v1/snapshot", get(numbers::snapshot))
         .route("/api/v1/requests", get(requests::list))
         .route("/api/v1/requests/{id}", get(requests::show))
+        .route("/api/v1/export", get(export::show))
         .route("/api/v1/inject", get(inject::show).post(inject::change))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)

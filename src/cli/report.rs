@@ -4,12 +4,21 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::export::By;
+use super::value::parse_switch;
+use crate::export::{By, Query};
 
-/// Print how well speculative decoding works on the traffic that a running tap has seen.
+/// Print how well speculative decoding works on the traffic that a tap has seen: one that runs, or one that kept records.
 #[derive(Args, Clone, Debug)]
 pub struct ReportArgs {
-    /// Admin address of the tap to ask.
+    /// Records files to read instead of asking a running tap; several are merged.
+    #[arg(
+        value_name = "FILE",
+        env = "SPECTAP_REPORT_FILES",
+        value_delimiter = '\n'
+    )]
+    pub files: Vec<PathBuf>,
+
+    /// Admin address of the tap to ask, where no file is named.
     #[arg(
         long,
         value_name = "URL",
@@ -22,11 +31,21 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE", env = "SPECTAP_ADMIN_TOKEN_FILE")]
     pub admin_token_file: Option<PathBuf>,
 
+    /// Look at captured response bodies instead: the *.json, *.sse and *.http (head and body) files of this directory.
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with = "files",
+        env = "SPECTAP_REPORT_BODIES"
+    )]
+    pub bodies: Option<PathBuf>,
+
     /// How to print it.
     #[arg(long, value_enum, default_value_t, env = "SPECTAP_REPORT_FORMAT")]
     pub format: ReportFormat,
 
-    /// Also one section per group: a comma list of model, engine, tag, route.
+    /// Also one section per group: a comma list of model, engine, tag, route, hour (UTC, of the end). tag prints the
+    /// matrix of categories as well. Hours need single exchanges: those of the files, or those that the tap still keeps.
     #[arg(
         long,
         value_name = "LIST",
@@ -35,19 +54,68 @@ pub struct ReportArgs {
         env = "SPECTAP_REPORT_BY"
     )]
     pub by: Vec<By>,
+
+    /// Only exchanges of this model, tag or engine, as in model=NAME; may repeat.
+    #[arg(
+        long,
+        value_name = "KEY=VALUE",
+        value_delimiter = '\n',
+        value_parser = parse_filter,
+        env = "SPECTAP_REPORT_FILTER"
+    )]
+    pub filter: Vec<(String, String)>,
+
+    /// Also the figures that AIPerf has only in its files.
+    #[arg(long, value_parser = parse_switch, env = "SPECTAP_REPORT_ALL")]
+    pub all: bool,
+
+    /// Join with AIPerf's profile_export.jsonl of the same run, by the X-Request-ID, and print the acceptance matrix of its
+    /// categories (source_kind).
+    #[arg(long, value_name = "FILE", env = "SPECTAP_REPORT_LABELS")]
+    pub labels: Option<PathBuf>,
+
+    /// Also the advice on the draft depth, with the speed-up where drafting one token takes this part of the time of
+    /// one verify step (about the drafter's share of the model's size; 0 for n-grams).
+    #[arg(long, value_name = "RATIO", value_parser = read_ratio, env = "SPECTAP_REPORT_DRAFT_COST")]
+    pub draft_cost: Option<f64>,
+}
+
+fn read_ratio(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|ratio: &f64| ratio.is_finite() && *ratio >= 0.0)
+        .ok_or_else(|| "should be a number from 0 on, such as 0.05".to_owned())
 }
 
 /// Forms of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
-    /// The table and the histogram line, as AIPerf prints them.
+    /// The tables and the histogram line, as AIPerf prints them
     #[default]
     Table,
-    /// The summary, as `/api/v1/summary` gives it.
+    /// The summary, as /api/v1/summary gives it
     Json,
+    /// The rows of AIPerf's profile_export_aiperf.csv
+    Csv,
+    /// The tables for a page
+    Markdown,
+    /// The exchanges one by one, as a records file
+    Jsonl,
+    /// The measured acceptance as the knobs with which engines pretend it in benchmarks
+    Synthetic,
+}
+
+fn parse_filter(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text
+        .split_once('=')
+        .filter(|(key, value)| matches!(*key, "model" | "tag" | "engine") && !value.is_empty())
+        .ok_or("write model=NAME, tag=NAME or engine=NAME")?;
+    Query::from_pairs([(key, value)]).map_err(|error| error.to_string())?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 fn read_by(name: &str) -> Result<By, String> {
     // The flag's name stands in the message already.
-    By::read(name.trim()).map_err(|_| "write a comma list of model, engine, tag, route".to_owned())
+    By::read(name.trim())
+        .map_err(|_| "write a comma list of model, engine, tag, route, hour".to_owned())
 }

@@ -119,6 +119,10 @@ pub struct ServeArgs {
     /// Ask for the token on /metrics as well. Needs --admin-token-file.
     #[arg(long, value_parser = parse_switch, env = "SPECTAP_PROTECT_METRICS")]
     pub protect_metrics: bool,
+
+    /// The records file.
+    #[command(flatten)]
+    pub records: super::records::RecordsArgs,
 }
 
 /// The engine's kind.

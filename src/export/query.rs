@@ -35,6 +35,8 @@ pub enum By {
     Tag,
     /// Inference route.
     Route,
+    /// Hour in which the exchange ended; only where there are single exchanges, in a report of records.
+    Hour,
 }
 
 impl By {
@@ -50,6 +52,7 @@ impl By {
             By::Engine => key.engine.map(|engine| engine.as_str().to_owned()),
             By::Tag => key.tag.clone(),
             By::Route => Some(key.route.as_str().to_owned()),
+            By::Hour => None,
         }
     }
 
@@ -59,7 +62,13 @@ impl By {
     ///
     /// When it is none of the names.
     pub fn read(name: &str) -> Result<Self, QueryError> {
-        By::from_str(name).map_err(|_| QueryError::invalid("by", name, BY_EXPECTED))
+        By::from_str(name).map_err(|_| {
+            QueryError::invalid(
+                "by",
+                name,
+                "a comma list of model, engine, tag, route, hour",
+            )
+        })
     }
 }
 
@@ -178,6 +187,13 @@ impl Query {
 fn read_by(list: &str) -> Result<Vec<By>, QueryError> {
     let mut by = Vec::new();
     for name in list.split(',') {
+        if name.trim() == By::Hour.as_str() {
+            return Err(QueryError::NotAvailable {
+                parameter: "by",
+                value: list.to_owned(),
+                expected: "statistics have no hours; `spectap report --by hour` makes them of single exchanges",
+            });
+        }
         let one =
             By::from_str(name.trim()).map_err(|_| QueryError::invalid("by", list, BY_EXPECTED))?;
         if !by.contains(&one) {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::query::Query;
 use crate::record::EngineName;
 use crate::stats::{Group, GroupKey, Period, Statistics};
+use crate::store::records::Manifest;
 
 /// Version of the snapshot's form; a reader refuses any other.
 pub const VERSION: u32 = 1;
@@ -18,6 +19,9 @@ pub const VERSION: u32 = 1;
 pub struct Snapshot {
     /// [`VERSION`].
     pub version: u32,
+    /// Where the numbers come from: the tap, or each records file.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub manifests: Vec<Manifest>,
     /// From the first start to the last end of what is in it.
     #[serde(flatten)]
     pub period: Period,
@@ -63,6 +67,7 @@ pub fn snapshot(statistics: &Statistics, query: &Query) -> Snapshot {
     }
     Snapshot {
         version: VERSION,
+        manifests: Vec::new(),
         period,
         filter: Filter {
             model: query.model.clone(),

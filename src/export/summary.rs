@@ -11,18 +11,28 @@ use super::query::{By, Query};
 use super::snapshot::{Filter, Snapshot, snapshot};
 use crate::observation::{Acceptance, Reason};
 use crate::record::AcceptanceHistogram;
-use crate::stats::{Group, Period, Statistics, steps_in};
+use crate::stats::advice::{self, Advice};
+use crate::stats::progress::ReplyPart;
+use crate::stats::relation::{self, Relation};
+use crate::stats::survival::{self, Survival};
+use crate::stats::{Finding, Group, Period, Statistics, findings};
+use crate::store::records::Manifest;
 
 pub mod metrics;
+mod throughput;
 
 pub use metrics::{Metric, Metrics};
 
-/// Positions that `survival` names at most; drafts are far shorter.
-const MOST_POSITIONS: u32 = 256;
+/// Groups that get intervals, survival, gain, advice and findings; with more of them none does, since an interval alone
+/// takes a thousand draws.
+const MOST_GROUPS_IN_DETAIL: usize = 100;
 
 /// The answer of `/api/v1/summary`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// Where the figures come from: the tap, or each records file.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub manifests: Vec<Manifest>,
     /// Which exchanges it is about.
     pub scope: Scope,
     /// Exchanges by what became of their acceptance numbers.
@@ -40,6 +50,14 @@ pub struct Summary {
     pub sequences: Sequences,
     /// Share of steps that accepted at least position + 1 drafts, `aiperf` view.
     pub survival: Vec<Survival>,
+    /// What drafting bought, `aiperf` view.
+    pub gain: Metrics,
+    /// The expected length at other depths; null while nothing was recorded.
+    pub advice: Option<Advice>,
+    /// Acceptance by how far the replies had come; empty without ordered steps.
+    pub along_the_reply: Vec<ReplyPart>,
+    /// What goes along with acceptance length.
+    pub relations: Vec<Relation>,
     /// What the engine's own counters say: null while they are not read.
     pub server: (),
     /// Share of the engine's steps that the records hold: null while the engine's counters are not read.
@@ -95,26 +113,29 @@ pub struct Sequences {
     pub pooled_spec_decode_acceptance_histogram: AcceptanceHistogram,
 }
 
-/// How many steps got past a position.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Survival {
-    /// Counted from 0.
-    pub position: u32,
+/// What AIPerf can't tell of a group, `aiperf` view.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Detail {
     /// Share of steps that accepted at least position + 1 drafts.
-    pub share: f64,
-    /// Steps it is a share of.
-    pub n: u64,
+    pub survival: Vec<Survival>,
+    /// What drafting bought.
+    pub gain: Metrics,
+    /// The expected length at other depths; null while nothing was recorded.
+    pub advice: Option<Advice>,
+    /// What a person should know about these figures.
+    pub findings: Vec<Finding>,
 }
 
-/// Something a person should know about the figures.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// Short fixed name.
-    pub code: String,
-    /// How many records or exchanges it is about.
-    pub n: u64,
-    /// One sentence.
-    pub text: String,
+impl Detail {
+    fn of(group: &Group) -> Self {
+        let (pooled, evidence) = (&group.aiperf.pooled, &group.evidence);
+        Self {
+            survival: survival::curve(&pooled.histogram, &evidence.widths),
+            gain: metrics::of_gain(group),
+            advice: (pooled.records > 0).then(|| advice::of(pooled, evidence)),
+            findings: findings::of(group),
+        }
+    }
 }
 
 /// One group.
@@ -135,6 +156,29 @@ pub struct GroupSummary {
     pub pooled_spec_decode_acceptance_histogram: AcceptanceHistogram,
     /// The `all` view.
     pub sequences: Sequences,
+    /// What AIPerf can't tell; absent where there are more than 100 groups.
+    #[serde(flatten)]
+    pub detail: Option<Detail>,
+}
+
+impl Summary {
+    /// The same with the speed-up of each depth where drafting one token takes `draft_cost` of the time of one verify
+    /// step.
+    #[must_use]
+    pub fn with_draft_cost(mut self, draft_cost: f64) -> Self {
+        let weigh = |advice: &mut Option<Advice>| {
+            *advice = advice
+                .take()
+                .map(|advice| advice.with_draft_cost(draft_cost));
+        };
+        weigh(&mut self.advice);
+        for group in &mut self.groups {
+            if let Some(detail) = &mut group.detail {
+                weigh(&mut detail.advice);
+            }
+        }
+        self
+    }
 }
 
 /// Summarises what the query asks for.
@@ -154,7 +198,10 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
         }
     }
     let n = counts(&whole);
+    let detail = Detail::of(&whole);
+    let in_detail = parts.len() <= MOST_GROUPS_IN_DETAIL;
     Summary {
+        manifests: snapshot.manifests.clone(),
         scope: Scope {
             window: "all".to_owned(),
             run: None,
@@ -163,15 +210,19 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
         },
         n,
         record_share: n.record_share(),
-        metrics: metrics::of_group(&whole),
-        survival: survival(&whole.aiperf.pooled.histogram),
+        metrics: metrics::of_group(&whole, true),
+        survival: detail.survival,
+        gain: detail.gain,
+        advice: detail.advice,
+        findings: detail.findings,
+        along_the_reply: whole.evidence.progress.parts(),
+        relations: relation::of(&whole.evidence.samples),
         sequences: sequences(&whole),
         server: (),
         coverage: (),
-        findings: findings(&whole),
         groups: parts
             .into_iter()
-            .map(|(key, group)| group_summary(key, group))
+            .map(|(key, group)| group_summary(key, group, in_detail))
             .collect(),
         pooled_spec_decode_acceptance_histogram: whole.aiperf.pooled.histogram,
         reasons: whole.reasons,
@@ -209,45 +260,18 @@ fn sequences(group: &Group) -> Sequences {
     }
 }
 
-fn group_summary(key: BTreeMap<By, Option<String>>, group: Group) -> GroupSummary {
+fn group_summary(key: BTreeMap<By, Option<String>>, group: Group, in_detail: bool) -> GroupSummary {
     let n = counts(&group);
     GroupSummary {
         key,
         n,
         record_share: n.record_share(),
-        metrics: metrics::of_group(&group),
+        metrics: metrics::of_group(&group, in_detail),
+        detail: in_detail.then(|| Detail::of(&group)),
         sequences: sequences(&group),
         pooled_spec_decode_acceptance_histogram: group.aiperf.pooled.histogram,
         reasons: group.reasons,
     }
-}
-
-fn survival(histogram: &AcceptanceHistogram) -> Vec<Survival> {
-    let n = steps_in(histogram, ..);
-    let deepest = histogram.keys().next_back().copied().unwrap_or(0);
-    (0..deepest.min(MOST_POSITIONS))
-        .map(|position| Survival {
-            position,
-            share: steps_in(histogram, position + 1..) as f64 / n as f64,
-            n,
-        })
-        .collect()
-}
-
-fn findings(group: &Group) -> Vec<Finding> {
-    let n = group.contradictions;
-    if n == 0 {
-        return Vec::new();
-    }
-    vec![Finding {
-        code: "mean_or_rate".to_owned(),
-        n,
-        text: format!(
-            "The engine sent a mean length or a rate that contradicts its own counts in {n} of {} records; \
-             the values of the counts are used.",
-            group.all.pooled.records
-        ),
-    }]
 }
 
 #[cfg(test)]

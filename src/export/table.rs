@@ -3,53 +3,33 @@
 //! Checked character for character against real output of AIPerf, title apart. Below it stands of how many exchanges it
 //! is; where there is nothing to print, a sentence says why.
 
+use super::figures::{Figure, SPEC_DECODE, TRAFFIC};
 use super::summary::{Counts, GroupSummary, Metric, Metrics, Reasons, Summary};
 use crate::record::AcceptanceHistogram;
 use crate::stats::steps_in;
 
 mod absence;
+mod beyond;
 mod by_group;
+mod categories;
 mod grid;
 
 pub use absence::sentence as why_nothing;
+pub use beyond::{beyond, draft_depth};
 pub use by_group::by_group;
+pub use by_group::name as group_name;
+pub use categories::categories;
 
-/// Rows in AIPerf's order: tag, label, unit.
-const ROWS: [(&str, &str, &str); 7] = [
-    (
-        "spec_decode_acceptance_length",
-        "Acceptance Length",
-        "ratio",
-    ),
-    (
-        "spec_decode_token_weighted_acceptance_length",
-        "Token-Weighted Acceptance Length",
-        "ratio",
-    ),
-    (
-        "spec_decode_draft_acceptance_rate",
-        "Draft Acceptance Rate",
-        "%",
-    ),
-    (
-        "spec_decode_overall_draft_acceptance_rate",
-        "Overall Draft Acceptance Rate",
-        "%",
-    ),
-    (
-        "spec_decode_accepted_per_verified",
-        "Accepted per Verified",
-        "ratio",
-    ),
-    ("spec_decode_steps", "Spec Decode Steps", "count"),
-    (
-        "spec_decode_zero_step_requests",
-        "Zero-Step Requests",
-        "requests",
-    ),
-];
+/// How a table looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Also the rows that AIPerf has only in its files.
+    pub all: bool,
+    /// What stands below the name of every figure.
+    pub mark: Option<&'static str>,
+}
 
-const HEADER: [&str; 8] = ["Metric", "avg", "min", "max", "p99", "p90", "p50", "std"];
+pub(super) const HEADER: [&str; 8] = ["Metric", "avg", "min", "max", "p99", "p90", "p50", "std"];
 
 /// A label longer than this has its unit on the next line, as AIPerf does it.
 const LONGEST_LABEL_WITH_UNIT: usize = 30;
@@ -59,23 +39,23 @@ const FIRST_JOINED_BUCKET: u32 = 8;
 
 /// The section for all of a summary: table and histogram line, or the sentence that says why there is none.
 pub fn spec_decode(summary: &Summary) -> String {
+    spec_decode_like(summary, Look::default())
+}
+
+/// The same with a look of its own.
+pub fn spec_decode_like(summary: &Summary, look: Look) -> String {
     let histogram = &summary.pooled_spec_decode_acceptance_histogram;
-    let mut text = match section("Spec Decode", &summary.metrics, histogram) {
+    match section("Spec Decode", &summary.metrics, histogram, look) {
         Some(section) => with_counts(section, &summary.n, &summary.reasons),
         None => format!("{}\n", why_nothing(&summary.n, &summary.reasons)),
-    };
-    for finding in &summary.findings {
-        text.push_str(&finding.text);
-        text.push('\n');
     }
-    text
 }
 
 /// The section for one group; the title names it.
-pub fn spec_decode_of_group(group: &GroupSummary) -> String {
+pub fn spec_decode_of_group(group: &GroupSummary, look: Look) -> String {
     let title = format!("Spec Decode: {}", by_group::name(group));
     let histogram = &group.pooled_spec_decode_acceptance_histogram;
-    match section(&title, &group.metrics, histogram) {
+    match section(&title, &group.metrics, histogram, look) {
         Some(section) => with_counts(section, &group.n, &group.reasons),
         None => format!("{title}: {}\n", why_nothing(&group.n, &group.reasons)),
     }
@@ -87,33 +67,56 @@ fn with_counts(section: String, n: &Counts, reasons: &Reasons) -> String {
     format!("{section}\n  {}\n", absence::counts(n, reasons))
 }
 
-fn section(title: &str, metrics: &Metrics, histogram: &AcceptanceHistogram) -> Option<String> {
-    let mut text = table(title, metrics)?;
+/// The table of times, lengths and throughput; absent where no exchange had any.
+pub fn traffic(title: &str, metrics: &Metrics, look: Look) -> Option<String> {
+    figures_table(title, &TRAFFIC, metrics, look)
+}
+
+fn section(
+    title: &str,
+    metrics: &Metrics,
+    histogram: &AcceptanceHistogram,
+    look: Look,
+) -> Option<String> {
+    let mut text = figures_table(title, &SPEC_DECODE, metrics, look)?;
     if let Some(line) = histogram_line(histogram) {
         text.push_str(&line);
+        if let Some(mark) = look.mark {
+            text.push_str(&format!("  ({mark})"));
+        }
         text.push('\n');
     }
     Some(text)
 }
 
-/// The table alone; absent where no row has a value.
+/// The Spec Decode table alone; absent where no row has a value.
 pub fn table(title: &str, metrics: &Metrics) -> Option<String> {
-    let rows: Vec<[String; 8]> = ROWS
+    figures_table(title, &SPEC_DECODE, metrics, Look::default())
+}
+
+fn figures_table(title: &str, figures: &[Figure], metrics: &Metrics, look: Look) -> Option<String> {
+    let rows: Vec<[String; 8]> = figures
         .iter()
-        .filter_map(|(tag, label, unit)| {
-            let metric = metrics.get(*tag)?;
-            let separator = if label.chars().count() > LONGEST_LABEL_WITH_UNIT {
+        .filter(|figure| figure.in_console || look.all)
+        .filter_map(|figure| {
+            let metric = metrics.get(figure.tag)?;
+            let separator = if figure.label.chars().count() > LONGEST_LABEL_WITH_UNIT {
                 '\n'
             } else {
                 ' '
             };
-            Some(row(format!("{label}{separator}({unit})"), metric))
+            let mut label = format!("{}{separator}({})", figure.label, figure.unit);
+            if let Some(mark) = look.mark {
+                label.push('\n');
+                label.push_str(mark);
+            }
+            Some(row_cells(label, metric))
         })
         .collect();
     (!rows.is_empty()).then(|| grid::render(title, &HEADER, &rows))
 }
 
-fn row(label: String, metric: &Metric) -> [String; 8] {
+pub(super) fn row_cells(label: String, metric: &Metric) -> [String; 8] {
     let percentiles = metric.percentiles;
     let cell = |value: Option<f64>| value.map_or_else(|| "N/A".to_owned(), grid::number);
     [

@@ -1,4 +1,4 @@
-//! Gets a snapshot from a running tap, with a deadline and in bounded memory.
+//! Gets snapshots and exchanges from a running tap, with a deadline and in bounded memory.
 
 use std::error::Error;
 use std::time::Duration;
@@ -12,21 +12,29 @@ use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
 
 use crate::export::snapshot::{Snapshot, VERSION};
+use crate::observation::Observation;
 
 /// How long the whole answer may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Largest snapshot that is read: all exact values of a full tap take about a third of it.
-const LARGEST_SNAPSHOT: usize = 512 << 20;
+/// Largest answer that is read: all exact values of a full tap take about a third of it.
+const LARGEST_ANSWER: usize = 512 << 20;
 
-const PATH: &str = "/api/v1/snapshot";
+/// The numbers.
+const SNAPSHOT: &str = "/api/v1/snapshot";
+
+/// The exchanges that are kept, as a records file.
+const EXPORT: &str = "/api/v1/export?format=jsonl";
+
+/// The newest exchanges with numbers.
+const RECORDED: &str = "/api/v1/requests?acceptance=recorded&limit=1000";
 
 /// Why the snapshot could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The address is no plain `http://HOST:PORT`.
     #[error(
-        "--from {from}: not an address of a tap; should be http://HOST:PORT, such as http://127.0.0.1:8091"
+        "{from}: not an address of a tap; should be http://HOST:PORT, such as http://127.0.0.1:8091"
     )]
     Address {
         /// What was given.
@@ -81,18 +89,24 @@ pub enum FetchError {
         reason: String,
     },
     /// Another status than 200.
-    #[error("{from}{PATH} answers {status}; is this the admin address of `spectap serve`?")]
+    #[error("{from}{path} answers {status}; is this the admin address of `spectap serve`?")]
     Status {
         /// Where.
         from: String,
+        /// What was asked for.
+        path: &'static str,
         /// The status.
         status: StatusCode,
     },
     /// The answer is no snapshot.
-    #[error("{from}{PATH} is no snapshot: {reason}; is this the admin address of `spectap serve`?")]
-    NoSnapshot {
+    #[error("{from}{path} is no {what}: {reason}; is this the admin address of `spectap serve`?")]
+    NotThat {
         /// Where.
         from: String,
+        /// What was asked for.
+        path: &'static str,
+        /// What it should have been.
+        what: &'static str,
         /// What the JSON reader said.
         reason: String,
     },
@@ -109,26 +123,61 @@ pub enum FetchError {
 }
 
 /// Gets the snapshot of the tap whose admin port is at `from`.
-pub(super) async fn snapshot(from: &str, token: Option<&str>) -> Result<Snapshot, FetchError> {
+pub(crate) async fn snapshot(from: &str, token: Option<&str>) -> Result<Snapshot, FetchError> {
     let from = from.trim_end_matches('/');
-    let uri = address(from)?;
-    let body = tokio::time::timeout(DEADLINE, get(from, uri, token))
-        .await
-        .map_err(|_| FetchError::Deadline { from: from.into() })??;
-    read(from, &body)
+    read(from, &get(from, SNAPSHOT, token).await?)
 }
 
-fn address(from: &str) -> Result<Uri, FetchError> {
+/// Gets the exchanges that the tap keeps, oldest first, as the lines of a records file.
+pub(super) async fn export(from: &str, token: Option<&str>) -> Result<Bytes, FetchError> {
+    get(from.trim_end_matches('/'), EXPORT, token).await
+}
+
+/// Gets the newest exchanges with acceptance numbers.
+pub(super) async fn recorded(
+    from: &str,
+    token: Option<&str>,
+) -> Result<Vec<Observation>, FetchError> {
+    #[derive(Deserialize)]
+    struct Page {
+        requests: Vec<Observation>,
+    }
+    let from = from.trim_end_matches('/');
+    let page: Page =
+        serde_json::from_slice(&get(from, RECORDED, token).await?).map_err(|error| {
+            FetchError::NotThat {
+                from: from.into(),
+                path: RECORDED,
+                what: "list of exchanges",
+                reason: error.to_string(),
+            }
+        })?;
+    Ok(page.requests)
+}
+
+async fn get(from: &str, path: &'static str, token: Option<&str>) -> Result<Bytes, FetchError> {
+    let uri = address(from, path)?;
+    tokio::time::timeout(DEADLINE, answer(from, path, uri, token))
+        .await
+        .map_err(|_| FetchError::Deadline { from: from.into() })?
+}
+
+fn address(from: &str, path: &str) -> Result<Uri, FetchError> {
     let wrong = || FetchError::Address { from: from.into() };
     let base: Uri = from.parse().map_err(|_| wrong())?;
     let plain = base.scheme_str() == Some("http") && base.path() == "/" && base.query().is_none();
     if !plain {
         return Err(wrong());
     }
-    format!("{from}{PATH}").parse().map_err(|_| wrong())
+    format!("{from}{path}").parse().map_err(|_| wrong())
 }
 
-async fn get(from: &str, uri: Uri, token: Option<&str>) -> Result<Bytes, FetchError> {
+async fn answer(
+    from: &str,
+    path: &'static str,
+    uri: Uri,
+    token: Option<&str>,
+) -> Result<Bytes, FetchError> {
     let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
     let mut request = Request::get(uri);
     if let Some(token) = token {
@@ -142,7 +191,7 @@ async fn get(from: &str, uri: Uri, token: Option<&str>) -> Result<Bytes, FetchEr
         .await
         .map_err(|error| unreached(from, &error))?;
     let status = response.status();
-    let body = Limited::new(response.into_body(), LARGEST_SNAPSHOT)
+    let body = Limited::new(response.into_body(), LARGEST_ANSWER)
         .collect()
         .await
         .map_err(|error| FetchError::Answer {
@@ -157,7 +206,7 @@ async fn get(from: &str, uri: Uri, token: Option<&str>) -> Result<Bytes, FetchEr
         StatusCode::UNAUTHORIZED => Err(FetchError::TokenWanted { from }),
         _ => Err(match reason(&body) {
             Some(reason) if status == StatusCode::FORBIDDEN => FetchError::Refused { from, reason },
-            _ => FetchError::Status { from, status },
+            _ => FetchError::Status { from, path, status },
         }),
     }
 }
@@ -191,8 +240,10 @@ fn read(from: &str, body: &[u8]) -> Result<Snapshot, FetchError> {
     struct Versioned {
         version: u64,
     }
-    let no_snapshot = |error: serde_json::Error| FetchError::NoSnapshot {
+    let no_snapshot = |error: serde_json::Error| FetchError::NotThat {
         from: from.into(),
+        path: SNAPSHOT,
+        what: "snapshot",
         reason: error.to_string(),
     };
     let Versioned { version } = serde_json::from_slice(body).map_err(no_snapshot)?;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::buckets::Histograms;
+use super::evidence::Evidence;
+use super::interval::THINNED_SAMPLES;
 use super::moment::{Moment, Period};
 use super::pooled::grow;
 use super::traffic::Traffic;
@@ -46,6 +48,9 @@ pub struct Group {
     pub all: View,
     /// Times and lengths of the complete exchanges with content.
     pub traffic: Traffic,
+    /// What the figures beyond AIPerf's are made of.
+    #[serde(default)]
+    pub evidence: Evidence,
     /// The same values in fixed buckets, for Prometheus; not part of a snapshot.
     #[serde(skip)]
     pub histograms: Histograms,
@@ -77,6 +82,9 @@ impl Group {
         }
         if matches!(acceptance, Acceptance::Recorded | Acceptance::ZeroStep) {
             self.add_records(observation);
+        } else if observation.is_in_aiperf_view() {
+            // Without a record it still has a latency that another run can be held against.
+            self.evidence.add_without_record(observation);
         }
     }
 
@@ -95,6 +103,7 @@ impl Group {
             && observation.is_in_aiperf_view()
         {
             self.aiperf.add(record);
+            self.evidence.add(observation, record);
         }
     }
 
@@ -116,6 +125,7 @@ impl Group {
         self.aiperf.merge(&other.aiperf);
         self.all.merge(&other.all);
         self.traffic.merge(&other.traffic);
+        self.evidence.merge(&other.evidence);
         self.histograms.merge(&other.histograms);
     }
 
@@ -129,10 +139,12 @@ impl Group {
         views
             .chain(self.traffic.distributions())
             .map(|distribution| distribution.exact_values())
-            .sum()
+            .sum::<usize>()
+            // A sample takes the room of four values.
+            + 4 * self.evidence.samples.len()
     }
 
-    /// Turns every distribution into a sketch.
+    /// Turns every distribution into a sketch, and keeps few samples.
     pub(super) fn condense(&mut self) {
         let views = self
             .aiperf
@@ -142,5 +154,6 @@ impl Group {
         for distribution in views.chain(self.traffic.distributions_mut()) {
             distribution.condense();
         }
+        self.evidence.samples.thin_to(THINNED_SAMPLES);
     }
 }

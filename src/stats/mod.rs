@@ -5,28 +5,39 @@
 //! [`distribution::MOST_EXACT_VALUES`] each and a sketch beyond. Only exchanges on observed routes with a 2xx status
 //! count; everything else is for the counters of the tap itself.
 //!
-//! Memory is bounded: names by [`MOST_MODELS`] and [`MOST_TAGS`], groups by [`MOST_GROUPS`], exact values of all groups
-//! together by [`MOST_EXACT_VALUES_TOGETHER`].
+//! Memory is bounded: names by [`MOST_MODELS`] and [`MOST_TAGS`], groups by [`MOST_GROUPS`], exact values and
+//! samples of all groups together by [`MOST_EXACT_VALUES_TOGETHER`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::observation::{Observation, ObservationSink};
 
+pub mod advice;
 mod buckets;
+pub mod compare;
 pub mod distribution;
+mod evidence;
+pub mod findings;
+pub mod gain;
 mod group;
+pub mod interval;
 mod moment;
 mod moments;
 mod names;
 mod pooled;
+pub mod progress;
+pub mod relation;
 mod sketch;
+pub mod survival;
 mod traffic;
 mod values;
 mod view;
 
 pub use buckets::{Histograms, RecordHistogram};
 pub use distribution::{Distribution, PERCENTILES, Statistic};
+pub use evidence::Evidence;
+pub use findings::Finding;
 pub use group::{Group, GroupKey};
 pub use moment::{Moment, Period};
 pub use names::OTHER;
@@ -121,7 +132,9 @@ impl State {
         self.exact_values = (self.exact_values + after).saturating_sub(before);
         if self.exact_values > MOST_EXACT_VALUES_TOGETHER {
             group.condense();
-            self.exact_values = self.exact_values.saturating_sub(after);
+            // A few samples stay.
+            let left = group.exact_values();
+            self.exact_values = (self.exact_values + left).saturating_sub(after);
         }
     }
 

@@ -33,11 +33,7 @@ impl Pooled {
         grow(&mut self.records, 1);
         grow(&mut self.accepted, record.num_accepted_draft_tokens);
         grow(&mut self.drafted, record.num_draft_tokens);
-        // Totals alone say nothing about steps: such a record counts in the rate only.
-        if record.provenance == Provenance::Counts {
-            return;
-        }
-        if let Some(steps) = record.num_spec_steps {
+        if let Some(steps) = countable_steps(record) {
             grow(&mut self.records_with_steps, 1);
             grow(&mut self.steps, steps);
             grow(
@@ -84,6 +80,14 @@ pub fn steps_in(histogram: &AcceptanceHistogram, accepted: impl RangeBounds<u32>
     histogram
         .range(accepted)
         .fold(0, |sum, (_, &steps)| sum.saturating_add(steps))
+}
+
+/// The steps of a record that tells how many accepted how much. Totals alone say nothing about steps: such a record
+/// counts in the rate only.
+pub(super) fn countable_steps(record: &AcceptanceRecord) -> Option<u64> {
+    record
+        .num_spec_steps
+        .filter(|_| record.provenance != Provenance::Counts)
 }
 
 /// Adds to a sum that stops at the largest integer.

@@ -6,7 +6,7 @@ use super::*;
 use crate::observation::{Acceptance, Facets, Outcome, Reason, Route, Timing, Usage};
 use crate::record::{AcceptanceRecord, EngineName, Provenance, Recomputed};
 
-fn observation(records: Vec<AcceptanceRecord>) -> Observation {
+pub(super) fn observation(records: Vec<AcceptanceRecord>) -> Observation {
     let started_at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
     Observation {
         id: "01J00000000000000000000000".into(),
@@ -40,7 +40,7 @@ fn observation(records: Vec<AcceptanceRecord>) -> Observation {
 }
 
 /// 4 steps: one accepted nothing, three accepted 2 of 4.
-fn record() -> AcceptanceRecord {
+pub(super) fn record() -> AcceptanceRecord {
     AcceptanceRecord {
         engine: EngineName::Vllm,
         provenance: Provenance::Histogram,

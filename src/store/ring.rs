@@ -117,6 +117,23 @@ impl ObservationRing {
             .collect()
     }
 
+    /// The place that the next observation will have, counted from the first that ever came.
+    pub fn end(&self) -> u64 {
+        let kept = self.lock();
+        kept.dropped + kept.entries.len() as u64
+    }
+
+    /// Some observations from `place` on and before `end`, oldest first, with their places; what is no longer
+    /// kept is passed over.
+    pub fn chunk_from(&self, place: u64, end: u64) -> Vec<(u64, Arc<Observation>)> {
+        let kept = self.lock();
+        let first = place.max(kept.dropped);
+        (first..end)
+            .take(CHUNK)
+            .map_while(|place| Some((place, kept.at(place)?.observation.clone())))
+            .collect()
+    }
+
     /// The state is whole after every statement that can panic, so that a poisoned lock is of no concern.
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)

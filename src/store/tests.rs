@@ -13,7 +13,7 @@ fn id(number: u128) -> String {
     Ulid::from(number).to_string()
 }
 
-fn observation(number: u128) -> Observation {
+pub(super) fn observation(number: u128) -> Observation {
     serde_json::from_value(serde_json::json!({
         "id": id(number), "request_id": null, "x_request_id": null, "trace_id": null,
         "started_at": "2026-12-01T09:00:00Z", "ended_at": "2026-12-01T09:00:01Z",

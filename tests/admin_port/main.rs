@@ -7,6 +7,7 @@
 )]
 
 mod endpoints;
+mod export;
 mod exposition;
 mod guard;
 mod health;

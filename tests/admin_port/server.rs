@@ -12,6 +12,7 @@ use spectap::export::prometheus::{BuildInfo, register};
 use spectap::observation::{Observation, ObservationSink};
 use spectap::stats::Statistics;
 use spectap::store::ObservationRing;
+use spectap::store::records::Manifest;
 use spectap::switch::InjectSwitch;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -67,6 +68,11 @@ impl Server {
             statistics: statistics.clone(),
             ring: ring.clone(),
             inject: inject.clone(),
+            manifest: Arc::new(Manifest::of_this_build(
+                std::time::SystemTime::UNIX_EPOCH,
+                None,
+                Default::default(),
+            )),
             readiness: readiness.clone(),
             access: Arc::new(Access::new(
                 choice.believed.unwrap_or(address),

@@ -9,7 +9,7 @@ use crate::program::{Running, output, spectap};
 
 const BODY: &str = r#"{"model":"demo","messages":[{"role":"user","content":"hidden-prompt"}],"max_tokens":40,"stream":true}"#;
 
-fn simulate(engine: &str) -> (Running, SocketAddr) {
+pub(crate) fn simulate(engine: &str) -> (Running, SocketAddr) {
     let arguments = [
         "simulate",
         "--engine",

@@ -9,4 +9,5 @@
 mod commands;
 mod flags;
 mod program;
+mod records;
 mod signals;

@@ -4,7 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::stats::{Distribution, Group, View};
+use super::throughput;
+use crate::stats::interval::{self, FEW_REQUESTS, Interval, SEED};
+use crate::stats::{Distribution, Group, View, gain};
+
+const TOKEN_WEIGHTED_LENGTH: &str = "spec_decode_token_weighted_acceptance_length";
+const OVERALL_RATE: &str = "spec_decode_overall_draft_acceptance_rate";
 
 /// Figures by AIPerf's tag. A figure without a value is absent, never 0.
 pub type Metrics = BTreeMap<String, Metric>;
@@ -40,6 +45,17 @@ pub struct Metric {
     /// Records that a run-level figure is made of.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub n: Option<u64>,
+    /// Where the true value of a run-level figure lies, as far as chance between requests decides it; absent with fewer
+    /// than two requests.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub interval: Option<Interval>,
+    /// A run-level ratio of fewer than 30 requests: to be taken with care.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub few_requests: bool,
+}
+
+fn is_false(mark: &bool) -> bool {
+    !mark
 }
 
 /// AIPerf's percentiles, by linear interpolation on rank q/100·(n − 1).
@@ -84,10 +100,12 @@ impl Metric {
             count: Some(statistic.count),
             exact: Some(statistic.exact),
             n: None,
+            interval: None,
+            few_requests: false,
         })
     }
 
-    fn run_level(unit: &str, value: f64, n: u64) -> Self {
+    pub(super) fn run_level(unit: &str, value: f64, n: u64) -> Self {
         Self {
             unit: unit.to_owned(),
             avg: value,
@@ -99,13 +117,28 @@ impl Metric {
             count: None,
             exact: None,
             n: Some(n),
+            interval: None,
+            few_requests: false,
+        }
+    }
+}
+
+impl Metric {
+    /// With the mark of few requests where it is due.
+    fn marked(self) -> Self {
+        Self {
+            few_requests: self.n.is_some_and(|n| n < FEW_REQUESTS),
+            ..self
         }
     }
 }
 
 /// The figures of the `aiperf` view and of the traffic.
-pub(super) fn of_group(group: &Group) -> Metrics {
+pub(super) fn of_group(group: &Group, with_intervals: bool) -> Metrics {
     let mut metrics = of_view(&group.aiperf);
+    if with_intervals {
+        put_intervals(&mut metrics, group);
+    }
     let traffic = &group.traffic;
     for (tag, unit, distribution) in [
         ("time_to_first_token", "ms", &traffic.time_to_first_token),
@@ -128,6 +161,66 @@ pub(super) fn of_group(group: &Group) -> Metrics {
             tag,
             Metric::per_request(unit, distribution, 1.0),
         );
+    }
+    throughput::add(&mut metrics, group);
+    metrics
+}
+
+fn put_intervals(metrics: &mut Metrics, group: &Group) {
+    let intervals = interval::of_run(&group.aiperf.pooled, &group.evidence.samples, SEED);
+    for (tag, interval) in [
+        (TOKEN_WEIGHTED_LENGTH, intervals.length),
+        (
+            OVERALL_RATE,
+            intervals.rate.map(|interval| interval.scaled(100.0)),
+        ),
+    ] {
+        if let Some(metric) = metrics.get_mut(tag) {
+            metric.interval = interval;
+        }
+    }
+}
+
+/// What drafting bought. Ratios are 0 to 1 or above, never percent.
+pub(super) fn of_gain(group: &Group) -> Metrics {
+    let pooled = &group.aiperf.pooled;
+    let output = &group.evidence.output;
+    let gain = gain::of(pooled, output);
+    let mut metrics = Metrics::new();
+    for (tag, unit, value, n) in [
+        (
+            "draft_token_share",
+            "ratio",
+            gain.draft_token_share,
+            output.records,
+        ),
+        (
+            "wasted_drafts_per_accepted",
+            "ratio",
+            gain.wasted_per_accepted,
+            pooled.records,
+        ),
+        (
+            "passes_that_drafted",
+            "ratio",
+            gain.passes_that_drafted,
+            output.records,
+        ),
+        (
+            "tokens_per_pass",
+            "tokens",
+            gain.tokens_per_pass,
+            output.records,
+        ),
+        (
+            "drafts_per_step",
+            "tokens",
+            gain.drafts_per_step,
+            pooled.records_with_steps,
+        ),
+    ] {
+        let metric = value.map(|value| Metric::run_level(unit, value, n).marked());
+        put(&mut metrics, tag, metric);
     }
     metrics
 }
@@ -188,13 +281,13 @@ fn put_run_level(metrics: &mut Metrics, view: &View) {
     };
     put(
         metrics,
-        "spec_decode_token_weighted_acceptance_length",
-        with_n(n_steps, "ratio", pooled.length()),
+        TOKEN_WEIGHTED_LENGTH,
+        with_n(n_steps, "ratio", pooled.length()).map(Metric::marked),
     );
     put(
         metrics,
-        "spec_decode_overall_draft_acceptance_rate",
-        with_n(n, "%", pooled.rate().map(|rate| rate * 100.0)),
+        OVERALL_RATE,
+        with_n(n, "%", pooled.rate().map(|rate| rate * 100.0)).map(Metric::marked),
     );
     put(
         metrics,
@@ -222,7 +315,7 @@ fn put_run_level(metrics: &mut Metrics, view: &View) {
     }
 }
 
-fn put(metrics: &mut Metrics, tag: &str, metric: Option<Metric>) {
+pub(super) fn put(metrics: &mut Metrics, tag: &str, metric: Option<Metric>) {
     if let Some(metric) = metric {
         metrics.insert(tag.to_owned(), metric);
     }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::stats::survival::Widths;
 
 #[test]
 fn without_exchanges_everything_is_null_or_empty() {
@@ -16,7 +17,7 @@ fn without_exchanges_everything_is_null_or_empty() {
             "metrics": {},
             "pooled_spec_decode_acceptance_histogram": {},
             "sequences": {"metrics": {}, "pooled_spec_decode_acceptance_histogram": {}},
-            "survival": [],
+            "survival": [], "gain": {}, "along_the_reply": [], "relations": [], "advice": null,
             "server": null, "coverage": null, "findings": [], "groups": []
         })
     );
@@ -24,7 +25,7 @@ fn without_exchanges_everything_is_null_or_empty() {
 
 #[test]
 fn survival_counts_steps_that_got_past_each_position() {
-    let survival = survival(&[(0, 6400), (1, 4608)].into());
+    let survival = survival::curve(&[(0, 6400), (1, 4608)].into(), &Widths::default());
     assert_eq!(survival.len(), 1);
     assert_eq!((survival[0].position, survival[0].n), (0, 11008));
     assert!((survival[0].share - 4608.0 / 11008.0).abs() < 1e-15);
@@ -32,5 +33,6 @@ fn survival_counts_steps_that_got_past_each_position() {
 
 #[test]
 fn survival_stays_short_whatever_an_engine_says() {
-    assert_eq!(survival(&[(u32::MAX, 1)].into()).len(), 256);
+    let curve = survival::curve(&[(u32::MAX, 1)].into(), &Widths::default());
+    assert_eq!(curve.len(), 256);
 }

@@ -7,7 +7,7 @@ use crate::export::summary::{Counts, GroupSummary, Metrics, Summary};
 const FIGURES: [&str; 6] = ["n", "recorded", "length", "rate", "steps", "zero-step"];
 
 /// The groups' names in one text: `model qwen, engine vllm`.
-pub(super) fn name(group: &GroupSummary) -> String {
+pub fn name(group: &GroupSummary) -> String {
     let parts: Vec<String> = group
         .key
         .iter()
@@ -47,7 +47,7 @@ pub fn by_group(summary: &Summary) -> String {
 fn shown(by: By, value: Option<&str>) -> &str {
     value.unwrap_or(match by {
         By::Tag => "(none)",
-        By::Model | By::Engine | By::Route => "unknown",
+        By::Model | By::Engine | By::Route | By::Hour => "unknown",
     })
 }
 

@@ -20,37 +20,40 @@ pub(super) fn number(value: f64) -> String {
     format!("{sign}{grouped}.{decimals}")
 }
 
-/// Draws the table: heavy head, light body, every cell right-aligned, the title centred above.
-pub(super) fn render<const N: usize>(
-    title: &str,
-    header: &[&str; N],
-    rows: &[[String; N]],
-) -> String {
+/// Draws the table: heavy head, light body, every cell right-aligned, the title centred above. Every row has as many
+/// cells as the header.
+pub(super) fn render(title: &str, header: &[&str], rows: &[impl AsRef<[String]>]) -> String {
     let width_of = |text: &str| text.lines().map(|line| line.chars().count()).max();
-    let widths: [usize; N] = std::array::from_fn(|column| {
-        rows.iter()
-            .map(|row| row[column].as_str())
-            .chain([header[column]])
-            .filter_map(width_of)
-            .max()
-            .unwrap_or(0)
-    });
+    let widths: Vec<usize> = header
+        .iter()
+        .enumerate()
+        .map(|(column, heading)| {
+            rows.iter()
+                .filter_map(|row| width_of(row.as_ref().get(column)?))
+                .chain(width_of(heading))
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
     let mut text = String::new();
     // Each cell has a blank on both sides, and there is one border more than there are columns.
-    let whole = widths.iter().map(|width| width + 2).sum::<usize>() + N + 1;
+    let whole = widths.iter().map(|width| width + 2).sum::<usize>() + widths.len() + 1;
     push_line(&mut text, &centred(title, whole));
     push_line(&mut text, &border(&widths, ["┏", "━", "┳", "┓"]));
     push_line(&mut text, &cells(header, &widths, "┃"));
     push_line(&mut text, &border(&widths, ["┡", "━", "╇", "┩"]));
     for row in rows {
+        let row = row.as_ref();
         let height = row
             .iter()
             .map(|cell| cell.lines().count())
             .max()
             .unwrap_or(0);
         for line in 0..height {
-            let parts: [&str; N] =
-                std::array::from_fn(|column| row[column].lines().nth(line).unwrap_or(""));
+            let parts: Vec<&str> = row
+                .iter()
+                .map(|cell| cell.lines().nth(line).unwrap_or(""))
+                .collect();
             push_line(&mut text, &cells(&parts, &widths, "│"));
         }
     }

@@ -1,0 +1,97 @@
+//! How much requests differ in what they accept at each position: sums that give the spread of a share over requests
+//! without keeping the requests.
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{AcceptanceRecord, Provenance};
+use crate::stats::pooled::{countable_steps, grow, steps_in};
+
+/// Positions that are looked at.
+const MOST_POSITIONS: usize = 64;
+
+/// Sums over the records with a histogram. For a record of s steps, x of them accepted the draft at a position.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PositionSpread {
+    /// Records.
+    pub records: u64,
+    /// Σ s.
+    pub steps: u64,
+    /// Σ s².
+    pub steps_squared: u64,
+    /// By position from 0.
+    pub accepted: Vec<PositionSums>,
+}
+
+/// Sums of one position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PositionSums {
+    /// Σ x.
+    pub steps: u64,
+    /// Σ x².
+    pub squared: u64,
+    /// Σ x·s.
+    pub with_all: u64,
+}
+
+/// A share and the variance that chance between requests gives it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ShareWithVariance {
+    pub(super) share: f64,
+    pub(super) variance: f64,
+}
+
+impl PositionSpread {
+    /// Adds a record.
+    pub(in crate::stats) fn add(&mut self, record: &AcceptanceRecord) {
+        let Some(steps) = countable_steps(record) else {
+            return;
+        };
+        debug_assert!(record.provenance != Provenance::Counts);
+        grow(&mut self.records, 1);
+        grow(&mut self.steps, steps);
+        grow(&mut self.steps_squared, steps.saturating_mul(steps));
+        let deepest = record.acceptance_histogram.keys().next_back();
+        let positions = deepest.map_or(0, |&deepest| (deepest as usize).min(MOST_POSITIONS));
+        if self.accepted.len() < positions {
+            self.accepted.resize(positions, PositionSums::default());
+        }
+        for (sums, least) in self.accepted.iter_mut().zip(1..).take(positions) {
+            let past = steps_in(&record.acceptance_histogram, least..);
+            grow(&mut sums.steps, past);
+            grow(&mut sums.squared, past.saturating_mul(past));
+            grow(&mut sums.with_all, past.saturating_mul(steps));
+        }
+    }
+
+    /// Adds what another one holds.
+    pub(in crate::stats) fn merge(&mut self, other: &PositionSpread) {
+        grow(&mut self.records, other.records);
+        grow(&mut self.steps, other.steps);
+        grow(&mut self.steps_squared, other.steps_squared);
+        if self.accepted.len() < other.accepted.len() {
+            self.accepted
+                .resize(other.accepted.len(), PositionSums::default());
+        }
+        for (own, others) in self.accepted.iter_mut().zip(&other.accepted) {
+            grow(&mut own.steps, others.steps);
+            grow(&mut own.squared, others.squared);
+            grow(&mut own.with_all, others.with_all);
+        }
+    }
+
+    /// Σx / Σs with the variance of a ratio of sums over requests: Σ(x − p·s)² / (Σs)², times n / (n − 1).
+    pub(super) fn share(&self, position: usize) -> Option<ShareWithVariance> {
+        if self.steps == 0 || self.records < 2 {
+            return None;
+        }
+        let sums = self.accepted.get(position).copied().unwrap_or_default();
+        let (all, n) = (self.steps as f64, self.records as f64);
+        let share = sums.steps as f64 / all;
+        let squares = sums.squared as f64 - 2.0 * share * sums.with_all as f64
+            + share * share * self.steps_squared as f64;
+        Some(ShareWithVariance {
+            share,
+            variance: squares.max(0.0) / (all * all) * n / (n - 1.0),
+        })
+    }
+}
