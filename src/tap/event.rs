@@ -239,6 +239,11 @@ impl Finish {
         self.lacks_fingerprint || self.lacks_timings
     }
 
+    /// Whether the closing brace is among the last `length` bytes of the block.
+    pub(super) fn ends_within(&self, length: usize) -> bool {
+        self.brace_from_end <= length
+    }
+
     /// More bytes belong to the block's end than were seen when it was classified.
     pub(super) fn grow_end(&mut self, bytes: usize) {
         self.brace_from_end += bytes;
@@ -274,8 +279,8 @@ impl Finish {
         )
     }
 
-    /// Puts `text` before the root's closing brace. `event` are the last bytes of the block; the brace is among them,
-    /// since the filter keeps a block's closing brackets back.
+    /// Puts `text` before the root's closing brace. `event` are the last bytes of the block, the brace among them:
+    /// see [`Finish::ends_within`].
     fn insert(&self, mut event: Vec<Bytes>, text: String) -> Vec<Bytes> {
         if text.is_empty() {
             return event;

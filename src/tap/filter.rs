@@ -262,6 +262,11 @@ impl Filter {
         match &self.restore {
             // Nothing moves for SGLang's own option.
             _ if !self.added.strip_usage => self.emit(pieces),
+            // Another line follows the data in its block, and the brace went out before it came.
+            _ if finish.may_get_back() && !finish.ends_within(length(&pieces)) => {
+                (self.report)(Incident::Skipped("event_sent"));
+                self.emit(pieces);
+            }
             Restore::FromSuccessor if finish.may_get_back() => {
                 self.held = Some(HeldFinish {
                     length: length(&pieces),

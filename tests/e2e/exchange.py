@@ -96,7 +96,7 @@ def view(case, response, request_id):
     loose = (wire.head(response), response.whole, others, skeletons)
     if not case.same_text:
         # A reply that is not streamed has its length in its head.
-        return Answer(exact, (response.status, others, skeletons), "but for the text")
+        return Answer(exact, (response.status, others, joined.without_texts(skeletons)), "but for the text")
     return Answer(exact, (*loose, contents), "with steps joined")
 
 

@@ -39,6 +39,15 @@ def of_chunks(chunks):
     return skeletons, contents
 
 
+def without_texts(skeletons):
+    """The view where the texts differ: whether an event had any text is chance, too, the finish event above all."""
+    kept = {}
+    for index, own in skeletons.items():
+        bare = [skeleton.replace('{"content": ""}', "{}") for skeleton in own]
+        kept[index] = [one for number, one in enumerate(bare) if number == 0 or bare[number - 1] != one]
+    return kept
+
+
 def take_content(value, contents, key=None):
     """Moves texts and lists of tokens out of a choice."""
     members = value.items() if isinstance(value, dict) else enumerate(value)

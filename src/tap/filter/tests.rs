@@ -256,6 +256,21 @@ fn an_endless_event_goes_on_as_it_comes() {
 }
 
 #[test]
+fn a_member_that_can_not_return_any_more_is_reported() {
+    let finish = FINISH.replace("\n\n", "\nid: 7\n\n");
+    let restored = FINISH_RESTORED.replace("\n\n", "\nid: 7\n\n");
+    let stream = format!("{finish}{CAUSED}{DONE}");
+    assert_eq!(one(&stream).0, format!("{restored}{DONE}"));
+    let bytes: Vec<&[u8]> = stream.as_bytes().chunks(1).collect();
+    let (out, incidents) = filtered(Restore::FromSuccessor, &bytes);
+    assert_eq!(out, format!("{finish}{DONE}"));
+    assert_eq!(
+        incidents,
+        [Incident::Skipped("event_sent"), Incident::Stripped]
+    );
+}
+
+#[test]
 fn a_finish_event_does_not_wait_behind_comments_without_end() {
     let mut filter = Filter::new(USAGE, Restore::FromSuccessor, Box::new(|_| {}));
     filter.push(Bytes::from_static(FINISH.as_bytes()));

@@ -91,6 +91,7 @@ fn stands_right(place: Place, name: &str) -> bool {
         "text" => matches!(place, Place::Choice | Place::Delta),
         "finish_reason" | "token_ids" => place == Place::Choice,
         "stop_reason" | "stop_type" | "message" | "response" => false,
-        _ => true,
+        // One of the names may follow the quote. Where names are tokens, in log probabilities, their values are numbers.
+        _ => !name.contains('"'),
     }
 }
