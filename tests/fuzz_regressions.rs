@@ -12,7 +12,9 @@ use std::process::Command;
 use spectap::proxy::fuzzing as proxy;
 use spectap::tap::fuzzing as tap;
 
-const TARGETS: &[(&str, fn(&[u8]))] = &[
+type Target = fn(&[u8]);
+
+const TARGETS: &[(&str, Target)] = &[
     ("splitter", tap::splitter),
     ("scanner", tap::scanner),
     ("reply", tap::reply),
@@ -45,7 +47,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Runs inputs and names the one that fails.
-fn run(target: fn(&[u8]), inputs: &[PathBuf]) {
+fn run(target: Target, inputs: &[PathBuf]) {
     for file in inputs {
         let input = fs::read(file).unwrap();
         let outcome = std::panic::catch_unwind(|| target(&input));
