@@ -177,7 +177,7 @@ impl Coding {
         let mut before = None;
         while before != Some(decoder.get_ref().bytes.len()) {
             before = Some(decoder.get_ref().bytes.len());
-            decoder.write(&[])?;
+            let _nothing_went_in = decoder.write(&[])?;
         }
         Ok(())
     }

@@ -73,7 +73,7 @@ fn large_events(input: Input<'_>) {
         {
             large.feed(piece);
         }
-        let mark = in_stream > 0 && bytes.windows(3).any(|bytes| bytes == b"\xEF\xBB\xBF");
+        let mark = in_stream > 0 && bytes.starts_with(b"\xEF\xBB\xBF");
         in_stream += 1;
         if mark {
             // Only the stream's first bytes can be a byte order mark, and a large event does not know where it stands.
