@@ -1,10 +1,10 @@
 #!/bin/sh
-# Runs every fuzz target for a while, or those that are named: fuzz/run.sh SECONDS [TARGET …]
+# Runs every fuzz target for a while, or those that are named: fuzz/run.sh [SECONDS [TARGET …]]
 # Ends with 1 if any of them found something; the inputs are then kept in fuzz/artifacts.
 set -eu
 cd "$(dirname "$0")/.."
-seconds=$1
-shift
+seconds=${1:-60}
+[ $# -eq 0 ] || shift
 
 if ! cargo fuzz --version >/dev/null 2>&1; then
     echo "fuzz: cargo-fuzz is missing; cargo install --locked cargo-fuzz" >&2

@@ -32,6 +32,9 @@ const ROOM: usize = 1 << 22;
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
+/// Fields that must go on even if the client lists them in `Connection`.
+const NEVER_LISTED: [&str; 4] = ["host", "authorization", "content-type", "content-encoding"];
+
 thread_local! {
     static HOPS: Option<[Hop; 2]> = hops();
 }
@@ -166,7 +169,8 @@ fn check(received: &request::Parts, got: &Message) {
     for name in received.headers.keys() {
         let is_framing = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING].contains(name);
         let is_host = *name == header::HOST && received.uri.authority().is_some();
-        let may_go = [header::TE, header::EXPECT].contains(name) || listed.contains(&name.as_str());
+        let may_go = [header::TE, header::EXPECT].contains(name)
+            || listed.iter().any(|listed| listed == name.as_str());
         if is_framing || is_host || may_go || message::HOP_BY_HOP.contains(&name.as_str()) {
             continue;
         }
@@ -182,12 +186,13 @@ fn check(received: &request::Parts, got: &Message) {
 }
 
 /// The names that the client lists in `Connection`, those apart that may not be taken away.
-fn listed(headers: &HeaderMap) -> Vec<&str> {
+fn listed(headers: &HeaderMap) -> Vec<String> {
     headers
         .get_all(header::CONNECTION)
         .iter()
         .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .filter_map(|name| std::str::from_utf8(name.trim_ascii()).ok())
+        .filter_map(|name| String::from_utf8(name.trim_ascii().to_ascii_lowercase()).ok())
+        .filter(|name| !NEVER_LISTED.contains(&name.as_str()))
         .collect()
 }
 

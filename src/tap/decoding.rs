@@ -164,7 +164,22 @@ impl Coding {
                 Err(why) => return Err(why),
             }
         }
-        writer.flush()
+        writer.flush()?;
+        self.push_out()
+    }
+
+    /// Brotli's decoder stops at a full output buffer when its input is used up, and has no flush: what is left in its window
+    /// comes out with the next writes, be they empty.
+    fn push_out(&mut self) -> io::Result<()> {
+        let Self::Brotli(decoder) = self else {
+            return Ok(());
+        };
+        let mut before = None;
+        while before != Some(decoder.get_ref().bytes.len()) {
+            before = Some(decoder.get_ref().bytes.len());
+            let _nothing_went_in = decoder.write(&[])?;
+        }
+        Ok(())
     }
 
     /// `deflate` is the zlib format, whose first two bytes are a multiple of 31; the raw one is taken too.

@@ -157,8 +157,5 @@ fn number(digits: &[u8], radix: u32) -> Result<usize, Stop> {
     if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Some("a broken length"));
     }
-    usize::from_str_radix(digits, radix)
-        .ok()
-        .filter(|number| *number <= 1 << 32)
-        .ok_or(Some("a broken length"))
+    usize::from_str_radix(digits, radix).map_err(|_| Some("a broken length"))
 }

@@ -200,3 +200,14 @@ proptest! {
         let _ = decode(&mut decoder(coding), &bytes);
     }
 }
+
+#[test]
+fn a_large_text_that_was_flushed_comes_out_at_once() {
+    let text = "data: {\"token\":[7,8,9]}\n\n".repeat(4000);
+    for coding in CODINGS {
+        let mut decoder = decoder(coding);
+        let encoded = encode(coding, &[text.as_bytes(), b": end\n\n"]);
+        let decoded = decode(&mut decoder, &encoded[0]).unwrap();
+        assert_eq!(decoded.len(), text.len(), "{coding}");
+    }
+}

@@ -8,6 +8,9 @@ use crate::tap::members::members;
 use crate::tap::needle::must_parse;
 use crate::tap::reply::fuzzing::is_plain_content;
 
+/// The event type of the Anthropic route that carries text.
+const BLOCK_DELTA: &str = "\"content_block_delta\"";
+
 /// Where the value of a member stands.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
@@ -75,8 +78,9 @@ fn is_as_engines_write(text: &str, place: Place) -> bool {
             (Place::Root, "delta") => Place::Delta,
             _ => Place::Elsewhere,
         };
-        let may_be_block = place == Place::Root && name == "type";
-        (may_be_block || !member.value.contains("\"content_block_delta\""))
+        let is_block_delta = place == Place::Root && name == "type" && member.value == BLOCK_DELTA;
+        // With an escaped quote in front, a text can end like that.
+        (is_block_delta || !member.value.contains(&BLOCK_DELTA[1..]))
             && stands_right(place, name)
             && is_as_engines_write(member.value, inner)
     })

@@ -11,6 +11,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 #[derive(Debug, Default)]
 pub(super) struct LargeEvent {
     line: Line,
+    /// A line has ended: no byte order mark can stand in front any more.
+    has_line: bool,
     /// Name of the field, or the event's name, as far as it is compared.
     name: Vec<u8>,
     event_name: Vec<u8>,
@@ -70,7 +72,11 @@ impl LargeEvent {
 
     fn begin_value(&mut self) -> Field {
         let name = std::mem::take(&mut self.name);
-        match name.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&name) {
+        let name = match name.strip_prefix(BYTE_ORDER_MARK) {
+            Some(behind_mark) if !self.has_line => behind_mark,
+            _ => &name,
+        };
+        match name {
             b"data" => {
                 // The lines of one event's data are joined with LF: white space, where it does not break the JSON.
                 self.data.get_or_insert_default().feed(b"\n");
@@ -102,6 +108,7 @@ impl LargeEvent {
             self.begin_value();
         }
         self.line = Line::Name;
+        self.has_line = true;
         self.name.clear();
     }
 
@@ -148,7 +155,7 @@ mod tests {
     #[test]
     fn the_events_name_is_known_and_no_data_is_none() {
         let mut event = LargeEvent::default();
-        event.feed(b"event: error\n: gone\n\n");
+        event.feed("event: error\n\u{feff}data: 1\n: gone\n\n".as_bytes());
         assert!(event.is_named(b"error"));
         assert!(event.into_data().is_none());
         let mut event = LargeEvent::default();
