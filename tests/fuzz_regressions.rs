@@ -47,7 +47,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Runs inputs and names the one that fails.
-fn run(target: Target, inputs: &[PathBuf]) {
+fn run(target: Entry, inputs: &[PathBuf]) {
     for file in inputs {
         let input = fs::read(file).unwrap();
         let outcome = std::panic::catch_unwind(|| target(&input));
