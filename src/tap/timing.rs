@@ -42,9 +42,7 @@ pub(super) fn timing(moments: &Moments, stream: bool, reply: Option<&Reply>) -> 
         .completion_tokens
         .filter(|&tokens| tokens >= 2)
         .map(|tokens| (latency - first_token) / (tokens - 1) as f64);
-    timing.inter_chunk_latency_ms = (reply.content_chunks >= 2).then(|| {
-        milliseconds(last.saturating_duration_since(first)) / (reply.content_chunks - 1) as f64
-    });
+    timing.inter_chunk_latency_ms = reply.mean_content_gap().map(milliseconds);
     timing
 }
 
