@@ -10,19 +10,17 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 
 use super::held_reply::Rest;
 use super::outlet::Outlet;
-use super::upstream::Lease;
+use super::reply::Reply;
 use crate::tap::{self, End};
 
 /// The body of a relayed response.
 pub(super) struct RelayBody {
-    incoming: Incoming,
+    reply: Reply,
     outlet: Arc<Outlet>,
     filter: Option<tap::Filter>,
-    lease: Option<Lease>,
     stage: Stage,
     bodiless: Option<u64>,
     /// Read ahead of the head, and gone on with it.
@@ -43,22 +41,20 @@ enum Stage {
 impl RelayBody {
     /// `bodiless`: the length that the head announces for a body that is not sent (304, or the answer to HEAD).
     pub(super) fn new(
-        incoming: Incoming,
+        reply: Reply,
         outlet: Arc<Outlet>,
         filter: Option<tap::Filter>,
-        lease: Lease,
         bodiless: Option<u64>,
     ) -> Self {
         let mut body = Self {
-            incoming,
+            reply,
             outlet,
             filter,
-            lease: Some(lease),
             stage: Stage::Reading,
             bodiless,
             read_ahead: VecDeque::new(),
         };
-        if body.incoming.is_end_stream() {
+        if body.reply.is_end_stream() {
             body.complete(End::Complete);
         }
         body
@@ -72,7 +68,7 @@ impl RelayBody {
             Rest::Reading | Rest::Ended(None) => {}
             Rest::Ended(trailers) => self.stage = Stage::Emptying(trailers),
             Rest::Broken(error) => {
-                self.lease = None;
+                self.reply.close();
                 self.stage = Stage::Failing(error);
             }
         }
@@ -81,9 +77,7 @@ impl RelayBody {
 
     fn complete(&mut self, end: End) {
         self.stage = Stage::Ended;
-        if let Some(lease) = self.lease.take() {
-            lease.give_back();
-        }
+        self.reply.give_back();
         self.outlet.end(end, true);
     }
 
@@ -99,7 +93,7 @@ impl RelayBody {
     fn relay(&mut self, data: Bytes) -> Option<Frame<Bytes>> {
         self.outlet.passed(data.clone(), Instant::now());
         // A body with a length is not asked again once hyper has counted its bytes.
-        let is_last = self.incoming.is_end_stream();
+        let is_last = self.reply.is_end_stream();
         let Some(filter) = &mut self.filter else {
             if is_last {
                 self.complete(End::Complete);
@@ -154,11 +148,11 @@ impl Body for RelayBody {
                 }
                 Stage::Ended => return Poll::Ready(None),
             }
-            match ready!(Pin::new(&mut this.incoming).poll_frame(context)) {
+            match ready!(Pin::new(&mut this.reply).poll_frame(context)) {
                 None => this.finish_reading(None),
                 Some(Err(error)) => {
                     // The connection is of no more use.
-                    this.lease = None;
+                    this.reply.close();
                     if let Some(filter) = &mut this.filter {
                         filter.end();
                     }
@@ -187,7 +181,7 @@ impl Body for RelayBody {
             (None, Some(announced)) => SizeHint::with_exact(announced),
             (None, None) => {
                 let ahead: usize = self.read_ahead.iter().map(Bytes::len).sum();
-                let mut hint = self.incoming.size_hint();
+                let mut hint = self.reply.size_hint();
                 if let Some(rest) = hint.exact() {
                     hint.set_exact(rest + ahead as u64);
                 }

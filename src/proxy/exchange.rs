@@ -15,9 +15,10 @@ use super::body::RelayBody;
 use super::headers::{Field, end_to_end, only_chunked};
 use super::held_reply::{Rest, join, read_reply};
 use super::outlet::Outlet;
+use super::pool::{Lease, Pool};
 use super::refusal::Refusal;
+use super::reply::Reply;
 use super::request_body::{Held, Hold, HoldBudget, RequestBody, hold};
-use super::upstream::{Lease, Pool};
 use crate::counters::TapCounters;
 use crate::tap::{self, Tap};
 
@@ -264,10 +265,10 @@ impl Hop {
                     .ok()
             })
             .flatten();
-        let mut body = body;
+        let mut reply = Reply::new(body, lease);
         let mut read = None;
         if exchange.wants_reply() {
-            let (mut pieces, rest) = read_reply(&mut body, &mut exchange).await;
+            let (mut pieces, rest) = read_reply(&mut reply, &mut exchange).await;
             match rest {
                 Rest::Ended(_) => {
                     let whole = join(&pieces);
@@ -284,7 +285,7 @@ impl Hop {
             read = Some((pieces, rest));
         }
         outlet.begin(exchange);
-        let mut body = RelayBody::new(body, outlet, filter, lease, bodiless);
+        let mut body = RelayBody::new(reply, outlet, filter, bodiless);
         if let Some((pieces, rest)) = read {
             body = body.behind(pieces, rest);
         }

@@ -19,9 +19,11 @@ use hyper_util::rt::TokioIo;
 use prometheus::Registry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
+use super::address::UpstreamAddress;
+use super::connection::client;
 use super::exchange::{Hop, Outgoing};
 use super::listener::server;
-use super::upstream::{Pool, UpstreamAddress, client};
+use super::pool::Pool;
 use crate::counters::TapCounters;
 use crate::tap::fuzzing::{Input, tap};
 use client::{Script, run};

@@ -7,8 +7,8 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use http_body::Frame;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 
+use super::reply::Reply;
 use crate::tap;
 
 /// Largest reply that is held, in bytes.
@@ -26,7 +26,7 @@ pub(super) enum Rest {
 
 /// Reads a reply up to the limit; the tap sees it as it comes.
 pub(super) async fn read_reply(
-    body: &mut Incoming,
+    body: &mut Reply,
     exchange: &mut tap::Exchange,
 ) -> (VecDeque<Bytes>, Rest) {
     let mut read = VecDeque::new();

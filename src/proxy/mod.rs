@@ -5,7 +5,9 @@
 //!
 //! The life of a request is `exchange.rs`, from top to bottom.
 
+mod address;
 mod body;
+mod connection;
 mod exchange;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
@@ -14,10 +16,12 @@ mod heard;
 mod held_reply;
 mod listener;
 mod outlet;
+mod pool;
 mod refusal;
+mod reply;
 mod request_body;
-mod upstream;
 
+pub use address::{UpstreamAddress, UpstreamAddressError};
 pub use exchange::Hop;
 pub use listener::{Stopped, serve};
-pub use upstream::{Pool, UpstreamAddress, UpstreamAddressError};
+pub use pool::Pool;

@@ -1,0 +1,151 @@
+//! One HTTP/1.1 connection to the server. No task of its own drives it: whoever waits for something from it does
+//! ([`Connection::drive`]), so that bytes on their way to a client pass through one task and no queue.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+use super::address::UpstreamAddress;
+use super::heard::{Heard, HeardSocket};
+use super::listener::{LARGEST_HEAD, MOST_HEADERS, prepare_socket};
+use super::refusal::Refusal;
+use super::request_body::RequestBody;
+use crate::tap::ConnectionMemory;
+
+/// How long a connection may take to open.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// How HTTP is spoken with the server.
+pub(super) fn client() -> http1::Builder {
+    let mut client = http1::Builder::new();
+    client
+        .preserve_header_case(true)
+        .max_headers(MOST_HEADERS)
+        .max_buf_size(LARGEST_HEAD);
+    client
+}
+
+/// An open connection with what belongs to it.
+pub(super) struct Connection {
+    sender: SendRequest<RequestBody>,
+    /// hyper's end of it; gone once the connection is over.
+    driver: Option<http1::Connection<TokioIo<HeardSocket<TcpStream>>, RequestBody>>,
+    memory: ConnectionMemory,
+    heard: Heard,
+}
+
+/// Why a request got no response head.
+pub(super) struct SendFailure {
+    /// The request, if no byte of it was sent.
+    pub(super) unsent: Option<Request<RequestBody>>,
+    /// Whether the server had begun to answer: then it has taken the request up.
+    pub(super) answered: bool,
+    /// What hyper said.
+    pub(super) error: hyper::Error,
+}
+
+impl Connection {
+    /// Opens a connection, and tells how long that took.
+    pub(super) async fn open(address: &UpstreamAddress) -> Result<(Self, Duration), Refusal> {
+        let begun = Instant::now();
+        let connect = TcpStream::connect(address.host_and_port());
+        let stream = match tokio::time::timeout(CONNECT_LIMIT, connect).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                return Err(Refusal::ConnectRefused(address.to_string()));
+            }
+            Ok(Err(error)) => {
+                return Err(Refusal::ConnectFailed(
+                    address.to_string(),
+                    error.to_string(),
+                ));
+            }
+            Err(_) => return Err(Refusal::ConnectTimeout(address.to_string())),
+        };
+        prepare_socket(&stream);
+        let heard = Heard::default();
+        let socket = TokioIo::new(HeardSocket::new(stream, heard.clone()));
+        let (sender, driver) = client()
+            .handshake(socket)
+            .await
+            .map_err(|error| Refusal::ConnectFailed(address.to_string(), error.to_string()))?;
+        let connection = Self {
+            sender,
+            driver: Some(driver),
+            memory: ConnectionMemory::default(),
+            heard,
+        };
+        Ok((connection, begun.elapsed()))
+    }
+
+    /// What the tap remembers of this connection.
+    pub(super) fn memory(&self) -> &ConnectionMemory {
+        &self.memory
+    }
+
+    /// Sends a request and waits for the response's head. Dropped before, the connection is of no more use.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<Incoming>, SendFailure> {
+        self.heard.forget();
+        let mut response = pin!(self.sender.try_send_request(request));
+        let driver = &mut self.driver;
+        poll_fn(|context| {
+            poll_driver(driver, context);
+            response.as_mut().poll(context)
+        })
+        .await
+        .map_err(|mut failure| SendFailure {
+            unsent: failure.take_message(),
+            answered: self.heard.anything(),
+            error: failure.into_error(),
+        })
+    }
+
+    /// Reads and writes what can be read and written, and wakes `context` when there is more to do.
+    pub(super) fn drive(&mut self, context: &mut Context<'_>) {
+        poll_driver(&mut self.driver, context);
+    }
+
+    /// Does what can be done at once, such as learning that the server has closed.
+    pub(super) fn catch_up(&mut self) {
+        self.drive(&mut Context::from_waker(Waker::noop()));
+    }
+
+    /// Whether it waits for a request.
+    pub(super) fn is_ready(&self) -> bool {
+        self.driver.is_some() && self.sender.is_ready()
+    }
+
+    /// Whether it will never serve another request.
+    pub(super) fn is_over(&self) -> bool {
+        self.driver.is_none() || self.sender.is_closed()
+    }
+
+    /// Waits until it is ready or over.
+    pub(super) async fn settle(&mut self) {
+        poll_fn(|context| {
+            self.drive(context);
+            self.sender.poll_ready(context).map(drop)
+        })
+        .await;
+    }
+}
+
+fn poll_driver<D: Future + Unpin>(driver: &mut Option<D>, context: &mut Context<'_>) {
+    if let Some(open) = driver
+        // Its error shows at the request that uses the connection, or as the end of an idle one.
+        && let Poll::Ready(_) = Pin::new(open).poll(context)
+    {
+        *driver = None;
+    }
+}

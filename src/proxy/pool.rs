@@ -1,0 +1,216 @@
+//! Connections to the one server behind the tap: a small pool of kept ones.
+//!
+//! hyper's own pool tells neither whether a connection was reused nor hands back a request that was never sent; both
+//! decide whether a request may be sent again (RFC 9112 section 9.3.1).
+//!
+//! Nobody drives a connection while it is idle. It is asked once after each answer and once before it is used again,
+//! which is when it learns that the server has closed it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Context;
+use std::time::{Duration, Instant};
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use prometheus::{IntGauge, IntGaugeVec};
+use tokio::sync::Notify;
+
+use super::address::UpstreamAddress;
+use super::connection::{Connection, SendFailure};
+use super::refusal::Refusal;
+use super::request_body::RequestBody;
+use crate::counters::TapCounters;
+use crate::tap::ConnectionMemory;
+
+/// How long a connection is kept idle. Below uvicorn's 5 s, so that we close first and no request meets a dying socket.
+const IDLE_LIMIT: Duration = Duration::from_secs(4);
+
+/// Kept connections to one address.
+pub struct Pool {
+    address: UpstreamAddress,
+    idle: Mutex<Vec<Idle>>,
+    parked: Arc<Notify>,
+    connections: IntGaugeVec,
+}
+
+struct Idle {
+    connection: Connection,
+    since: Instant,
+    _counted: Counted,
+}
+
+impl Pool {
+    /// A pool for `address`. Needs a running tokio runtime, for the task that closes idle connections.
+    pub fn new(address: UpstreamAddress, counters: &TapCounters) -> Arc<Self> {
+        for state in ["idle", "active"] {
+            // A gauge that nobody moved is shown as well.
+            counters.upstream_connections.with_label_values(&[state]);
+        }
+        let pool = Arc::new(Self {
+            address,
+            idle: Mutex::default(),
+            parked: Arc::default(),
+            connections: counters.upstream_connections.clone(),
+        });
+        tokio::spawn(close_idle(Arc::downgrade(&pool), Arc::clone(&pool.parked)));
+        pool
+    }
+
+    /// The server's address.
+    pub fn address(&self) -> &UpstreamAddress {
+        &self.address
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection for one request: the most recently used that is still good, else a new one.
+    pub(super) async fn lease(self: &Arc<Self>) -> Result<Lease, Refusal> {
+        match self.take_idle() {
+            Some(connection) => Ok(Lease::new(self, connection, true, Duration::ZERO)),
+            None => self.lease_new().await,
+        }
+    }
+
+    /// A connection that no request has used.
+    pub(super) async fn lease_new(self: &Arc<Self>) -> Result<Lease, Refusal> {
+        let (connection, time) = Connection::open(&self.address).await?;
+        Ok(Lease::new(self, connection, false, time))
+    }
+
+    fn take_idle(&self) -> Option<Connection> {
+        let mut idle = self.idle();
+        loop {
+            let Idle {
+                mut connection,
+                since,
+                ..
+            } = idle.pop()?;
+            connection.catch_up();
+            if since.elapsed() < IDLE_LIMIT && connection.is_ready() {
+                return Some(connection);
+            }
+        }
+    }
+
+    fn park(&self, connection: Connection) {
+        self.idle().push(Idle {
+            connection,
+            since: Instant::now(),
+            _counted: Counted::begin(&self.connections, "idle"),
+        });
+        self.parked.notify_one();
+    }
+
+    /// Closes what has been idle too long, or was closed by the server; returns when the next one will be.
+    fn close_expired(&self) -> Option<Instant> {
+        let mut idle = self.idle();
+        idle.retain_mut(|one| {
+            one.connection.catch_up();
+            one.since.elapsed() < IDLE_LIMIT && !one.connection.is_over()
+        });
+        idle.iter().map(|one| one.since + IDLE_LIMIT).min()
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.parked.notify_one();
+    }
+}
+
+async fn close_idle(pool: Weak<Pool>, parked: Arc<Notify>) {
+    loop {
+        let next = match pool.upgrade() {
+            Some(pool) => pool.close_expired(),
+            None => return,
+        };
+        match next {
+            Some(at) => tokio::time::sleep_until(at.into()).await,
+            None => parked.notified().await,
+        }
+    }
+}
+
+/// One connection in the hands of one request. Dropped before it is given back, it closes.
+pub(super) struct Lease {
+    pool: Arc<Pool>,
+    connection: Connection,
+    reused: bool,
+    connect_time: Duration,
+    _counted: Counted,
+}
+
+impl Lease {
+    fn new(pool: &Arc<Pool>, connection: Connection, reused: bool, connect_time: Duration) -> Self {
+        Self {
+            pool: Arc::clone(pool),
+            connection,
+            reused,
+            connect_time,
+            _counted: Counted::begin(&pool.connections, "active"),
+        }
+    }
+
+    /// Whether an earlier request used this connection, so that it may turn out closed.
+    pub(super) fn is_reused(&self) -> bool {
+        self.reused
+    }
+
+    /// Time to open it; zero for a kept one.
+    pub(super) fn connect_time(&self) -> Duration {
+        self.connect_time
+    }
+
+    /// What the tap remembers of this connection.
+    pub(super) fn memory(&self) -> &ConnectionMemory {
+        self.connection.memory()
+    }
+
+    /// Sends a request and waits for the response's head.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<Incoming>, SendFailure> {
+        self.connection.send(request).await
+    }
+
+    /// Reads and writes what can be read and written, and wakes `context` when there is more to do.
+    pub(super) fn drive(&mut self, context: &mut Context<'_>) {
+        self.connection.drive(context);
+    }
+
+    /// The response was read to its end: the connection may serve another request.
+    pub(super) fn give_back(mut self) {
+        self.connection.catch_up();
+        if self.connection.is_ready() {
+            self.pool.park(self.connection);
+        } else if !self.connection.is_over() {
+            // A request whose body is not yet sent may take longer than its answer.
+            tokio::spawn(async move {
+                self.connection.settle().await;
+                if self.connection.is_ready() {
+                    self.pool.park(self.connection);
+                }
+            });
+        }
+    }
+}
+
+/// Counts a connection in its state for as long as it lives. All lanes share the gauges, so that none may set them.
+struct Counted(IntGauge);
+
+impl Counted {
+    fn begin(connections: &IntGaugeVec, state: &str) -> Self {
+        let gauge = connections.with_label_values(&[state]);
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
