@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::cli::serve::{Inject, Ready, ServeArgs};
@@ -17,6 +18,8 @@ use crate::tap::{AskSglang, ExposeUsage, TagSource};
 pub struct Config {
     /// Listen addresses and their engines; at least one.
     pub lanes: Vec<(SocketAddr, UpstreamAddress)>,
+    /// Threads that serve clients.
+    pub workers: NonZeroUsize,
     /// Address of spectap's own endpoints.
     pub admin_listen: SocketAddr,
     /// The engine, where the user said it.
@@ -86,6 +89,7 @@ impl Config {
         check_addresses(&lanes, args.admin_listen)?;
         Ok(Self {
             lanes,
+            workers: args.workers,
             admin_listen: args.admin_listen,
             engine: args.engine.map(EngineName::from),
             inject: args.inject == Inject::Auto,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -155,6 +156,7 @@ fn engine_settings(seed: u64) -> Result<Settings, AcceptanceError> {
 
 fn tap_settings(args: &DemoArgs, engine_url: &str) -> Result<Config, UpstreamAddressError> {
     Ok(Config {
+        workers: NonZeroUsize::MIN,
         lanes: vec![(args.listen, UpstreamAddress::parse(engine_url)?)],
         admin_listen: args.admin_listen,
         engine: None,

@@ -21,9 +21,12 @@ use crate::{compare, demo, logs, report};
 pub fn run(cli: Cli) -> Result<ExitCode, Error> {
     logs::start(cli.log_format, &cli.log)?;
     logs::panics_as_lines();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if matches!(cli.command, Command::Serve(_)) {
+        // Clients have threads of their own; these answer the admin port, and a probe even while a summary is made.
+        runtime.worker_threads(2);
+    }
+    let runtime = runtime.enable_all().build()?;
     runtime.block_on(async {
         match cli.command {
             Command::Serve(args) => serve(&args).await,

@@ -10,7 +10,7 @@ use prometheus::Registry;
 use prometheus::process_collector::ProcessCollector;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::admin::{self, Access, AdminState, Readiness};
 use crate::clock::Clock;
@@ -19,7 +19,7 @@ use crate::counters::TapCounters;
 use crate::export::{self, prometheus::BuildInfo};
 use crate::logs;
 use crate::observation::{Observation, ObservationSink};
-use crate::proxy::{self, Hop, Pool, Stopped};
+use crate::proxy::{Lane, Stop, Stopped, Workers};
 use crate::runs::Runs;
 use crate::stats::Statistics;
 use crate::store::ObservationRing;
@@ -43,6 +43,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The threads that serve clients can't be started.
+    #[error("can not start the threads that serve clients (--workers): {0}")]
+    Workers(io::Error),
     /// A metric could not be registered: a fault of spectap itself.
     #[error("the metrics could not be set up: {0}")]
     Metrics(#[from] prometheus::Error),
@@ -64,11 +67,12 @@ pub struct Instance {
     records: Option<RecordsFile>,
     readiness: Arc<Readiness>,
     config: Config,
-    lanes: JoinSet<Stopped>,
+    workers: Workers,
     admin: JoinSet<()>,
-    stop: CancellationToken,
-    cut: CancellationToken,
+    stop: Stop,
     stop_admin: CancellationToken,
+    /// Workers do not outlive an instance that is dropped.
+    _dropped: [DropGuard; 2],
 }
 
 /// Everything that an observation goes to.
@@ -129,8 +133,11 @@ impl Instance {
             records: records.as_ref().map(RecordsFile::sink),
         });
 
-        let (stop, cut, stop_admin) = Default::default();
-        let mut lanes = JoinSet::new();
+        let stop = Stop {
+            grace: config.grace,
+            ..Stop::default()
+        };
+        let mut lanes = Vec::new();
         let mut addresses = Vec::new();
         for (listener, upstream) in listeners {
             let address = local_address(&listener, config.lanes[addresses.len()].0);
@@ -151,17 +158,14 @@ impl Instance {
                 counters.clone(),
                 Arc::clone(&sinks) as Arc<dyn ObservationSink>,
             );
-            let hop = Arc::new(Hop::new(
+            lanes.push(Lane {
+                listener,
+                upstream,
                 tap,
-                Pool::new(upstream, &counters),
-                counters.clone(),
-            ));
-            let (stop, cut) = (
-                CancellationToken::clone(&stop),
-                CancellationToken::clone(&cut),
-            );
-            lanes.spawn(proxy::serve(listener, hop, stop, cut, config.grace));
+            });
         }
+        let workers =
+            Workers::start(config.workers, lanes, &counters, &stop).map_err(StartError::Workers)?;
 
         let upstream = config
             .ready_needs_upstream
@@ -183,7 +187,8 @@ impl Instance {
             )),
         };
         let mut admin = JoinSet::new();
-        let stopped = CancellationToken::clone(&stop_admin);
+        let stop_admin = CancellationToken::new();
+        let stopped = stop_admin.clone();
         admin.spawn(admin::serve(
             admin_listener,
             admin::router(state),
@@ -196,10 +201,10 @@ impl Instance {
             records,
             readiness,
             config,
-            lanes,
+            workers,
             admin,
+            _dropped: [&stop.drain, &stop.cut].map(|token| token.clone().drop_guard()),
             stop,
-            cut,
             stop_admin,
         })
     }
@@ -221,7 +226,7 @@ impl Instance {
 
     /// Ends everything at once while [`Instance::stop`] is waiting.
     pub fn cut(&self) -> CancellationToken {
-        self.cut.clone()
+        self.stop.cut.clone()
     }
 
     /// Turns readiness off; everything else goes on until [`Instance::stop`].
@@ -235,15 +240,10 @@ impl Instance {
         self.readiness.start_draining();
         tokio::select! {
             () = tokio::time::sleep(self.config.drain_delay) => {}
-            () = self.cut.cancelled() => {}
+            () = self.stop.cut.cancelled() => {}
         }
-        self.stop.cancel();
-        let mut stopped = Stopped::Drained;
-        while let Some(lane) = self.lanes.join_next().await {
-            if lane.ok() != Some(Stopped::Drained) {
-                stopped = Stopped::Cut;
-            }
-        }
+        self.stop.drain.cancel();
+        let stopped = self.workers.stopped().await;
         self.stop_admin.cancel();
         while self.admin.join_next().await.is_some() {}
         if let Some(records) = self.records

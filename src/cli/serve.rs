@@ -1,6 +1,7 @@
 //! Flags of `spectap serve`.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use crate::proxy::UpstreamAddress;
 use crate::record::EngineName;
 use crate::tap::tag::{self, TagMember};
 use crate::tap::{AskSglang, ExposeUsage};
+
+/// More threads than any machine gains from.
+const MOST_WORKERS: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 /// Stand between clients and an engine, pass everything through, and keep the numbers.
 #[derive(Clone, Debug, Args)]
@@ -34,6 +38,11 @@ pub struct ServeArgs {
     /// One more listen address with its own upstream, for pods with one port per data-parallel rank; may repeat.
     #[arg(long, value_name = "ADDRESS=URL", value_parser = parse_lane, env = "SPECTAP_LANE", value_delimiter = ',')]
     pub lane: Vec<(SocketAddr, UpstreamAddress)>,
+
+    /// Threads that serve clients: a number, or auto for one per core that the process may use. One carries thousands of
+    /// streams.
+    #[arg(long, value_name = "N|auto", value_parser = parse_workers, default_value = "1", env = "SPECTAP_WORKERS")]
+    pub workers: NonZeroUsize,
 
     /// Where spectap's own endpoints are: /metrics, /livez, /readyz, /api/v1.
     #[arg(
@@ -186,6 +195,15 @@ pub enum Ready {
     /// spectap itself serves.
     #[value(name = "self")]
     SelfOnly,
+}
+
+fn parse_workers(text: &str) -> Result<NonZeroUsize, String> {
+    let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    match (text, text.parse::<NonZeroUsize>()) {
+        ("auto", _) => Ok(cores().min(MOST_WORKERS)),
+        (_, Ok(workers)) if workers <= MOST_WORKERS => Ok(workers),
+        _ => Err(format!("write auto, or a number from 1 to {MOST_WORKERS}")),
+    }
 }
 
 fn parse_series(text: &str) -> Result<usize, String> {

@@ -29,7 +29,7 @@ const STALE_WITHIN: Duration = Duration::from_secs(1);
 pub(super) type Answer = Response<Either<RelayBody, Full<Bytes>>>;
 
 /// One listener's way to its server.
-pub struct Hop {
+pub(super) struct Hop {
     tap: Tap,
     pool: Arc<Pool>,
     held: HoldBudget,
@@ -56,11 +56,11 @@ struct HeldBody {
 
 impl Hop {
     /// A hop to the pool's server, watched by `tap`.
-    pub fn new(tap: Tap, pool: Arc<Pool>, counters: TapCounters) -> Self {
+    pub(super) fn new(tap: Tap, pool: Arc<Pool>, held: HoldBudget, counters: TapCounters) -> Self {
         Self {
             tap,
             pool,
-            held: HoldBudget::default(),
+            held,
             counters,
         }
     }

@@ -24,6 +24,7 @@ use super::connection::client;
 use super::exchange::{Hop, Outgoing};
 use super::listener::server;
 use super::pool::Pool;
+use super::request_body::HoldBudget;
 use crate::counters::TapCounters;
 use crate::tap::fuzzing::{Input, tap};
 use client::{Script, run};
@@ -50,7 +51,7 @@ fn hops() -> Option<[Hop; 2]> {
     let pool = Pool::new(address, &counters);
     Some([false, true].map(|alters| {
         let tap = tap(counters.clone(), alters);
-        Hop::new(tap, pool.clone(), counters.clone())
+        Hop::new(tap, pool.clone(), HoldBudget::default(), counters.clone())
     }))
 }
 

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::exchange::Hop;
 use super::outlet::{MarkedSocket, Outlet};
+use super::worker::Stop;
 
 /// Most header fields of one message. hyper's own limit is 100; a real vLLM takes 2,000.
 pub(super) const MOST_HEADERS: usize = 2048;
@@ -51,15 +52,8 @@ pub(super) fn server() -> http1::Builder {
     server
 }
 
-/// Serves clients until `stop` is cancelled, then lets running exchanges finish for at most `grace`. `cut` ends
-/// everything at once.
-pub async fn serve(
-    listener: TcpListener,
-    hop: Arc<Hop>,
-    stop: CancellationToken,
-    cut: CancellationToken,
-    grace: Duration,
-) -> Stopped {
+/// Serves clients until the drain begins, then lets running exchanges finish.
+pub(super) async fn serve(listener: TcpListener, hop: Arc<Hop>, stop: Stop) -> Stopped {
     let connections = GracefulShutdown::new();
     let mut server = server();
     server
@@ -68,7 +62,7 @@ pub async fn serve(
     let abort = CancellationToken::new();
     loop {
         let stream = tokio::select! {
-            () = stop.cancelled() => break,
+            () = stop.drain.cancelled() => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
@@ -98,8 +92,8 @@ pub async fn serve(
     drop(listener);
     let stopped = tokio::select! {
         () = connections.shutdown() => Stopped::Drained,
-        () = tokio::time::sleep(grace) => Stopped::Cut,
-        () = cut.cancelled() => Stopped::Cut,
+        () = tokio::time::sleep(stop.grace) => Stopped::Cut,
+        () = stop.cut.cancelled() => Stopped::Cut,
     };
     abort.cancel();
     stopped

@@ -20,8 +20,8 @@ mod pool;
 mod refusal;
 mod reply;
 mod request_body;
+mod worker;
 
 pub use address::{UpstreamAddress, UpstreamAddressError};
-pub use exchange::Hop;
-pub use listener::{Stopped, serve};
-pub use pool::Pool;
+pub use listener::Stopped;
+pub use worker::{Lane, Stop, Workers};

@@ -26,7 +26,7 @@ use crate::tap::ConnectionMemory;
 const IDLE_LIMIT: Duration = Duration::from_secs(4);
 
 /// Kept connections to one address.
-pub struct Pool {
+pub(super) struct Pool {
     address: UpstreamAddress,
     idle: Mutex<Vec<Idle>>,
     parked: Arc<Notify>,
@@ -41,7 +41,7 @@ struct Idle {
 
 impl Pool {
     /// A pool for `address`. Needs a running tokio runtime, for the task that closes idle connections.
-    pub fn new(address: UpstreamAddress, counters: &TapCounters) -> Arc<Self> {
+    pub(super) fn new(address: UpstreamAddress, counters: &TapCounters) -> Arc<Self> {
         for state in ["idle", "active"] {
             // A gauge that nobody moved is shown as well.
             counters.upstream_connections.with_label_values(&[state]);
@@ -57,7 +57,7 @@ impl Pool {
     }
 
     /// The server's address.
-    pub fn address(&self) -> &UpstreamAddress {
+    pub(super) fn address(&self) -> &UpstreamAddress {
         &self.address
     }
 

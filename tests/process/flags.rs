@@ -118,6 +118,13 @@ fn a_wrong_value_names_the_flag_the_value_and_what_would_be_right() {
             "--admin-token-file",
         ),
         (serve(&[up, "--grace=fast"]), "--grace", "fast", "25s"),
+        (serve(&[up, "--workers=0"]), "--workers", "0", "auto"),
+        (
+            serve(&[up, "--workers=257"]),
+            "--workers",
+            "257",
+            "1 to 256",
+        ),
         (serve(&[up, "--engine=gpt"]), "--engine", "gpt", "vllm"),
         (serve(&[up, "--inject=maybe"]), "--inject", "maybe", "auto"),
         (

@@ -165,6 +165,36 @@ fn idle_connections_are_closed_before_the_engine_would() {
 }
 
 #[test]
+fn a_connection_that_the_engine_closed_meanwhile_is_not_used_again() {
+    let (closing, close) = mpsc::channel::<()>();
+    let close = std::sync::Mutex::new(close);
+    let origin = Origin::start(move |number, _, stream| {
+        stream.write_all(&json("200 OK", "{}")).unwrap();
+        if number == 0 {
+            close.lock().unwrap().recv().unwrap();
+            return Then::Close;
+        }
+        Then::KeepAlive
+    });
+    let tap = Tap::before(origin.address);
+    // Not to be sent twice, and its body is gone after the first try: it must not meet a closed connection at all.
+    let request = post("/v1/some/action", "abc", "Connection: close\r\n");
+    tap.exchange(&request);
+    tap.until_metric("spectap_upstream_connections{state=\"idle\"}", 1.0);
+    closing.send(()).unwrap();
+    origin.wait_closed(0);
+    let answer = tap.exchange(&request);
+    assert!(
+        answer.starts_with(b"HTTP/1.1 200 OK"),
+        "{}",
+        String::from_utf8_lossy(&answer)
+    );
+    let connections: Vec<usize> = origin.requests().iter().map(|r| r.connection).collect();
+    assert_eq!(connections, [0, 1]);
+    assert_eq!(tap.metric("spectap_upstream_retries_total"), 0.0);
+}
+
+#[test]
 fn an_answer_that_breaks_off_in_its_head_is_not_asked_for_again() {
     for beginning in [
         "HTTP/1.1 200 OK\r\nx-half",

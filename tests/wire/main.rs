@@ -21,3 +21,4 @@ mod runs;
 mod samples;
 mod sglang;
 mod strip;
+mod workers;
