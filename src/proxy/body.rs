@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -91,7 +90,7 @@ impl RelayBody {
 
     /// Passes data on: as it is, or into the filter.
     fn relay(&mut self, data: Bytes) -> Option<Frame<Bytes>> {
-        self.outlet.passed(data.clone(), Instant::now());
+        self.outlet.passed(data.clone(), self.reply.read_at());
         // A body with a length is not asked again once hyper has counted its bytes.
         let is_last = self.reply.is_end_stream();
         let Some(filter) = &mut self.filter else {

@@ -1,5 +1,5 @@
 //! One HTTP/1.1 connection to the server. No task of its own drives it: whoever waits for something from it does
-//! ([`Connection::drive`]), so that bytes on their way to a client pass through one task and no queue.
+//! ([`Connection::poll_frame`]), so that bytes on their way to a client pass through one task and no queue.
 
 use std::future::poll_fn;
 use std::io;
@@ -7,7 +7,9 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use http::{Request, Response};
+use http_body::{Body, Frame};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -18,6 +20,7 @@ use super::heard::{Heard, HeardSocket};
 use super::listener::{LARGEST_HEAD, MOST_HEADERS, prepare_socket};
 use super::refusal::Refusal;
 use super::request_body::RequestBody;
+use super::turn::Turn;
 use crate::tap::ConnectionMemory;
 
 /// How long a connection may take to open.
@@ -38,6 +41,7 @@ pub(super) struct Connection {
     sender: SendRequest<RequestBody>,
     /// hyper's end of it; gone once the connection is over.
     driver: Option<http1::Connection<TokioIo<HeardSocket<TcpStream>>, RequestBody>>,
+    turn: Turn,
     memory: ConnectionMemory,
     heard: Heard,
 }
@@ -80,6 +84,7 @@ impl Connection {
         let connection = Self {
             sender,
             driver: Some(driver),
+            turn: Turn::new(),
             memory: ConnectionMemory::default(),
             heard,
         };
@@ -96,29 +101,49 @@ impl Connection {
         &mut self,
         request: Request<RequestBody>,
     ) -> Result<Response<Incoming>, SendFailure> {
-        self.heard.forget();
-        let mut response = pin!(self.sender.try_send_request(request));
-        let driver = &mut self.driver;
+        let before = self.heard.reads();
+        let Self {
+            sender,
+            driver,
+            turn,
+            ..
+        } = self;
+        let mut response = pin!(sender.try_send_request(request));
         poll_fn(|context| {
-            poll_driver(driver, context);
-            response.as_mut().poll(context)
+            turn.poll(context, |context| {
+                poll_driver(driver, context);
+                response.as_mut().poll(context)
+            })
         })
         .await
         .map_err(|mut failure| SendFailure {
             unsent: failure.take_message(),
-            answered: self.heard.anything(),
+            answered: self.heard.reads() != before,
             error: failure.into_error(),
         })
     }
 
-    /// Reads and writes what can be read and written, and wakes `context` when there is more to do.
-    pub(super) fn drive(&mut self, context: &mut Context<'_>) {
-        poll_driver(&mut self.driver, context);
+    /// The next frame of the answer that it delivers.
+    pub(super) fn poll_frame(
+        &mut self,
+        answer: &mut Incoming,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let Self { driver, turn, .. } = self;
+        turn.poll(context, |context| {
+            poll_driver(driver, context);
+            Pin::new(&mut *answer).poll_frame(context)
+        })
+    }
+
+    /// Number of reads that brought bytes.
+    pub(super) fn reads(&self) -> u64 {
+        self.heard.reads()
     }
 
     /// Does what can be done at once, such as learning that the server has closed.
     pub(super) fn catch_up(&mut self) {
-        self.drive(&mut Context::from_waker(Waker::noop()));
+        poll_driver(&mut self.driver, &mut Context::from_waker(Waker::noop()));
     }
 
     /// Whether it waits for a request.
@@ -134,7 +159,7 @@ impl Connection {
     /// Waits until it is ready or over.
     pub(super) async fn settle(&mut self) {
         poll_fn(|context| {
-            self.drive(context);
+            poll_driver(&mut self.driver, context);
             self.sender.poll_ready(context).map(drop)
         })
         .await;

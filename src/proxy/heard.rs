@@ -1,31 +1,26 @@
-//! Whether a server has said anything yet. A request may go out again only while no byte of an answer has come, and
-//! hyper does not tell an answer that broke off in its head from none at all.
+//! How often a server was heard. A request may go out again only while no byte of an answer has come, and hyper does
+//! not tell an answer that broke off in its head from none at all. And frames that came in one read came at one time.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The mark that one connection's socket sets. Clones share it.
+/// Number of reads from one connection's socket that brought bytes. Clones share it.
 #[derive(Clone, Default)]
-pub(super) struct Heard(Arc<AtomicBool>);
+pub(super) struct Heard(Arc<AtomicU64>);
 
 impl Heard {
-    /// A request begins: what was heard before is not its answer.
-    pub(super) fn forget(&self) {
-        self.0.store(false, Ordering::Relaxed);
-    }
-
-    /// Whether any byte came since.
-    pub(super) fn anything(&self) -> bool {
+    /// Reads so far.
+    pub(super) fn reads(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// A socket to a server that sets the mark when bytes come.
+/// A socket to a server that counts the reads.
 pub(super) struct HeardSocket<S> {
     inner: S,
     heard: Heard,
@@ -46,7 +41,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeardSocket<S> {
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.inner).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            self.heard.0.store(true, Ordering::Relaxed);
+            self.heard.0.fetch_add(1, Ordering::Relaxed);
         }
         result
     }

@@ -2,7 +2,6 @@
 //! "never collected", and only when the user asked for it.
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use http_body::Frame;
@@ -39,7 +38,7 @@ pub(super) async fn read_reply(
         };
         match frame.into_data() {
             Ok(data) => {
-                exchange.see(&data, Instant::now());
+                exchange.see(&data, body.read_at());
                 length += data.len();
                 read.push_back(data);
                 if length > LARGEST_REPLY {

@@ -20,6 +20,7 @@ mod pool;
 mod refusal;
 mod reply;
 mod request_body;
+mod turn;
 mod worker;
 
 pub use address::{UpstreamAddress, UpstreamAddressError};

@@ -7,7 +7,6 @@
 //! which is when it learns that the server has closed it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::Context;
 use std::time::{Duration, Instant};
 
 use http::{Request, Response};
@@ -176,9 +175,9 @@ impl Lease {
         self.connection.send(request).await
     }
 
-    /// Reads and writes what can be read and written, and wakes `context` when there is more to do.
-    pub(super) fn drive(&mut self, context: &mut Context<'_>) {
-        self.connection.drive(context);
+    /// The connection itself, for what it delivers.
+    pub(super) fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
     }
 
     /// The response was read to its end: the connection may serve another request.

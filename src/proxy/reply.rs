@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -14,6 +15,9 @@ pub(super) struct Reply {
     incoming: Incoming,
     /// Gone when it has been given back, or is of no more use.
     lease: Option<Lease>,
+    /// Reads from the connection so far, and when the last one was.
+    reads: u64,
+    read_at: Instant,
 }
 
 impl Reply {
@@ -21,7 +25,14 @@ impl Reply {
         Self {
             incoming,
             lease: Some(lease),
+            reads: 0,
+            read_at: Instant::now(),
         }
+    }
+
+    /// When the last frame was read. What came in one read has one time, and costs one look at the clock.
+    pub(super) fn read_at(&self) -> Instant {
+        self.read_at
     }
 
     /// All of it was read: its connection may serve another request.
@@ -42,17 +53,21 @@ impl Body for Reply {
     type Error = hyper::Error;
 
     fn poll_frame(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        if let ready @ Poll::Ready(_) = Pin::new(&mut self.incoming).poll_frame(context) {
-            return ready;
-        }
-        let Some(lease) = &mut self.lease else {
-            return Poll::Pending;
+        let this = self.get_mut();
+        let Some(lease) = &mut this.lease else {
+            return Poll::Ready(None);
         };
-        lease.drive(context);
-        Pin::new(&mut self.incoming).poll_frame(context)
+        let connection = lease.connection();
+        let frame = connection.poll_frame(&mut this.incoming, context);
+        let reads = connection.reads();
+        if this.reads != reads {
+            this.reads = reads;
+            this.read_at = Instant::now();
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {

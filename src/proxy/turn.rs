@@ -1,0 +1,80 @@
+//! A task that polls two parties which wake each other: a connection and the answer that it delivers. Both would wake
+//! the task that polls them at this very moment, and each event would cost one more round of everything above. A
+//! [`Turn`] catches what is woken during its turn, and passes on what is woken later.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Rounds of one turn. More would keep other streams waiting.
+const MOST_ROUNDS: usize = 4;
+
+/// Nobody polls.
+const AWAY: u8 = 0;
+/// Somebody polls, and nothing has changed since.
+const POLLING: u8 = 1;
+/// Somebody polls, and must look again.
+const WOKEN: u8 = 2;
+
+/// What stands between the parties and the task.
+pub(super) struct Turn {
+    bell: Arc<Bell>,
+    waker: Waker,
+}
+
+struct Bell {
+    state: AtomicU8,
+    task: Mutex<Waker>,
+}
+
+impl Turn {
+    pub(super) fn new() -> Self {
+        let bell = Arc::new(Bell {
+            state: AtomicU8::new(AWAY),
+            task: Mutex::new(Waker::noop().clone()),
+        });
+        let waker = Waker::from(Arc::clone(&bell));
+        Self { bell, waker }
+    }
+
+    /// Polls until there is a result, or nothing more to do for now.
+    pub(super) fn poll<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        mut round: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        self.bell.task().clone_from(context.waker());
+        let mut inner = Context::from_waker(&self.waker);
+        for _ in 0..MOST_ROUNDS {
+            self.bell.state.store(POLLING, Ordering::Release);
+            let polled = round(&mut inner);
+            let state = self.bell.state.swap(AWAY, Ordering::AcqRel);
+            if polled.is_ready() || state != WOKEN {
+                return polled;
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Bell {
+    fn task(&self) -> MutexGuard<'_, Waker> {
+        self.task.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let during =
+            self.state
+                .compare_exchange(POLLING, WOKEN, Ordering::AcqRel, Ordering::Acquire);
+        if during == Err(AWAY) {
+            self.task().wake_by_ref();
+        }
+    }
+}
