@@ -39,11 +39,16 @@ pub(super) fn client() -> http1::Builder {
 /// An open connection with what belongs to it.
 pub(super) struct Connection {
     sender: SendRequest<RequestBody>,
-    /// hyper's end of it; gone once the connection is over.
-    driver: Option<http1::Connection<TokioIo<HeardSocket<TcpStream>>, RequestBody>>,
+    driver: Driver,
     turn: Turn,
     memory: ConnectionMemory,
     heard: Heard,
+}
+
+/// hyper's end of a connection.
+struct Driver {
+    hyper: http1::Connection<TokioIo<HeardSocket<TcpStream>>, RequestBody>,
+    over: bool,
 }
 
 /// Why a request got no response head.
@@ -83,7 +88,10 @@ impl Connection {
             .map_err(|error| Refusal::ConnectFailed(address.to_string(), error.to_string()))?;
         let connection = Self {
             sender,
-            driver: Some(driver),
+            driver: Driver {
+                hyper: driver,
+                over: false,
+            },
             turn: Turn::new(),
             memory: ConnectionMemory::default(),
             heard,
@@ -111,7 +119,7 @@ impl Connection {
         let mut response = pin!(sender.try_send_request(request));
         poll_fn(|context| {
             turn.poll(context, |context| {
-                poll_driver(driver, context);
+                driver.poll(context);
                 response.as_mut().poll(context)
             })
         })
@@ -131,7 +139,7 @@ impl Connection {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let Self { driver, turn, .. } = self;
         turn.poll(context, |context| {
-            poll_driver(driver, context);
+            driver.poll(context);
             Pin::new(&mut *answer).poll_frame(context)
         })
     }
@@ -143,34 +151,48 @@ impl Connection {
 
     /// Does what can be done at once, such as learning that the server has closed.
     pub(super) fn catch_up(&mut self) {
-        poll_driver(&mut self.driver, &mut Context::from_waker(Waker::noop()));
+        self.driver.poll(&mut Context::from_waker(Waker::noop()));
     }
 
     /// Whether it waits for a request.
     pub(super) fn is_ready(&self) -> bool {
-        self.driver.is_some() && self.sender.is_ready()
+        !self.driver.over && self.sender.is_ready()
     }
 
     /// Whether it will never serve another request.
     pub(super) fn is_over(&self) -> bool {
-        self.driver.is_none() || self.sender.is_closed()
+        self.driver.over || self.sender.is_closed()
+    }
+
+    /// Takes the socket out, once the server has switched to another protocol, and what was read of that.
+    pub(super) async fn switched(mut self) -> (HeardSocket<TcpStream>, Bytes) {
+        poll_fn(|context| {
+            self.driver.poll(context);
+            if self.driver.over {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        let parts = self.driver.hyper.into_parts();
+        (parts.io.into_inner(), parts.read_buf)
     }
 
     /// Waits until it is ready or over.
     pub(super) async fn settle(&mut self) {
         poll_fn(|context| {
-            poll_driver(&mut self.driver, context);
+            self.driver.poll(context);
             self.sender.poll_ready(context).map(drop)
         })
         .await;
     }
 }
 
-fn poll_driver<D: Future + Unpin>(driver: &mut Option<D>, context: &mut Context<'_>) {
-    if let Some(open) = driver
+impl Driver {
+    /// Reads and writes what can be read and written.
+    fn poll(&mut self, context: &mut Context<'_>) {
         // Its error shows at the request that uses the connection, or as the end of an idle one.
-        && let Poll::Ready(_) = Pin::new(open).poll(context)
-    {
-        *driver = None;
+        self.over = self.over || Pin::new(&mut self.hyper).poll(context).is_ready();
     }
 }

@@ -12,13 +12,15 @@ use http_body_util::{Either, Full};
 use hyper::body::{Body, Incoming};
 
 use super::body::RelayBody;
-use super::headers::{Field, end_to_end, only_chunked};
+use super::clients::Clients;
+use super::headers::{Field, end_to_end, only_chunked, wants_switch};
 use super::held_reply::{Rest, join, read_reply};
 use super::outlet::Outlet;
 use super::pool::{Lease, Pool};
 use super::refusal::Refusal;
 use super::reply::Reply;
 use super::request_body::{Held, Hold, HoldBudget, RequestBody, hold};
+use super::tunnel;
 use crate::counters::TapCounters;
 use crate::tap::{self, Tap};
 
@@ -33,6 +35,7 @@ pub(super) struct Hop {
     tap: Tap,
     pool: Arc<Pool>,
     held: HoldBudget,
+    clients: Clients,
     counters: TapCounters,
 }
 
@@ -61,15 +64,31 @@ impl Hop {
             tap,
             pool,
             held,
+            clients: Clients::default(),
             counters,
         }
     }
 
+    /// Everything that is open here.
+    pub(super) fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
     /// Serves one request.
-    pub(super) async fn exchange(&self, request: Request<Incoming>, outlet: Arc<Outlet>) -> Answer {
+    pub(super) async fn exchange(
+        &self,
+        mut request: Request<Incoming>,
+        outlet: Arc<Outlet>,
+    ) -> Answer {
+        let switch = hyper::upgrade::on(&mut request);
         let (parts, incoming) = request.into_parts();
         let mut exchange = self.tap.arrive(&parts, Instant::now());
         match self.relay(parts, incoming, &mut exchange).await {
+            Ok((head, _, lease)) if head.status == StatusCode::SWITCHING_PROTOCOLS => {
+                exchange.head(&head, lease.memory(), Instant::now());
+                self.clients.spawn(tunnel::join(switch, lease, exchange));
+                Response::from_parts(head, Either::Right(Full::default()))
+            }
             Ok((head, body, lease)) => self.answer(head, body, lease, exchange, outlet).await,
             Err(refusal) => {
                 if refusal.is_upstream() {
@@ -95,6 +114,7 @@ impl Hop {
         exchange: &mut tap::Exchange,
     ) -> Result<(response::Parts, Incoming, Lease), Refusal> {
         let client_is_http10 = parts.version == Version::HTTP_10;
+        let switches = wants_switch(&parts);
         let mut outgoing = self.outgoing(parts, incoming, exchange).await?;
         let (mut response, mut lease) = self.send(&mut outgoing, exchange).await?;
         if exchange.wants_replay(response.status()) {
@@ -113,6 +133,10 @@ impl Hop {
             (response, lease) = replayed?;
         }
         let (mut head, body) = response.into_parts();
+        if head.status == StatusCode::SWITCHING_PROTOCOLS && !switches {
+            let address = self.pool.address().to_string();
+            return Err(Refusal::NotHttp(address, "unasked for".to_owned()));
+        }
         head.headers = response_headers(&head, client_is_http10);
         Ok((head, body, lease))
     }
@@ -131,7 +155,7 @@ impl Hop {
         };
         let wants_body = exchange.wants_body();
         let authority = parts.uri.authority().cloned();
-        let mut headers = end_to_end(&parts.headers, |name, _| {
+        let mut headers = end_to_end(&parts.headers, wants_switch(&parts), |name, _| {
             // A held body has been read whole, so that the expectation is already met.
             let met = wants_body && name == header::EXPECT;
             // A message with both is read by its transfer coding (RFC 9112 section 6.3).
@@ -250,7 +274,7 @@ impl Hop {
         let filter = exchange.head(&head, lease.memory(), Instant::now());
         if filter.is_some() {
             // The one allowed change of framing: what must be taken out can't be counted before.
-            head.headers = end_to_end(&head.headers, |name, _| match name {
+            head.headers = end_to_end(&head.headers, false, |name, _| match name {
                 &header::CONTENT_LENGTH => Field::Drop,
                 _ => Field::Keep,
             });
@@ -363,7 +387,8 @@ fn is_close_delimited(head: &response::Parts, body: &Incoming) -> bool {
 /// The response's end-to-end fields, framed for this hop.
 fn response_headers(head: &response::Parts, client_is_http10: bool) -> HeaderMap {
     let chunked = head.headers.contains_key(header::TRANSFER_ENCODING);
-    end_to_end(&head.headers, |name, _| {
+    let switches = head.status == StatusCode::SWITCHING_PROTOCOLS;
+    end_to_end(&head.headers, switches, |name, _| {
         let drop = match *name {
             // A 204 has no body, whatever it announces; a message with both framings is read by its coding.
             header::CONTENT_LENGTH => chunked || head.status == StatusCode::NO_CONTENT,

@@ -22,6 +22,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use super::address::UpstreamAddress;
 use super::connection::client;
 use super::exchange::{Hop, Outgoing};
+use super::headers::wants_switch;
 use super::listener::server;
 use super::pool::Pool;
 use super::request_body::HoldBudget;
@@ -164,9 +165,13 @@ fn check(received: &request::Parts, got: &Message) {
     assert_eq!(got.target, format!("{root}{target}"));
     let hosts = got.values("host").count();
     assert!(hosts == 1 || (hosts == 0 && got.is_http10), "{hosts} hosts");
-    for hop_by_hop in ["connection", "keep-alive", "proxy-connection", "upgrade"] {
+    for hop_by_hop in ["keep-alive", "proxy-connection"] {
         assert_eq!(got.values(hop_by_hop).count(), 0, "{hop_by_hop} passed");
     }
+    // A switch of protocol passes as a pair, or not at all.
+    assert!(got.values("connection").all(|value| value == b"upgrade"));
+    let pair = ["connection", "upgrade"].map(|name| got.values(name).count() > 0);
+    assert_eq!(pair, [wants_switch(received); 2]);
     assert!(got.values("te").all(|value| value == b"trailers"));
     let listed = listed(&received.headers);
     for name in received.headers.keys() {

@@ -3,6 +3,7 @@
 //! The outgoing map is built by filtered copy: `HeaderMap::remove` is a swap-remove and would reorder what is left.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Version, request};
 
 /// Fields that belong to one connection (RFC 9110 section 7.6.1), whatever `Connection` lists.
 const HOP_BY_HOP: [HeaderName; 5] = [
@@ -31,31 +32,46 @@ pub(super) enum Field {
     Drop,
 }
 
-/// Copies the end-to-end fields in their order. `TE: trailers` is issued again, as trailers do pass;
-/// `Transfer-Encoding` stays where it stands, since hyper frames by it.
+/// Copies the end-to-end fields in their order. `TE: trailers` is issued again, as trailers do pass; so is the pair of
+/// `Connection: upgrade` and `Upgrade` where the protocol shall be switched. `Transfer-Encoding` stays where it stands,
+/// since hyper frames by it.
 pub(super) fn end_to_end(
     incoming: &HeaderMap,
+    switches: bool,
     decide: impl Fn(&HeaderName, &HeaderValue) -> Field,
 ) -> HeaderMap {
     let listed = listed_by_connection(incoming);
     let mut outgoing = HeaderMap::with_capacity(incoming.keys_len());
     for (name, value) in incoming {
-        let own_hop = HOP_BY_HOP.contains(name) || listed.contains(name);
-        let trailers = name == header::TE && lists(value, b"trailers");
-        if own_hop && !trailers {
-            continue;
-        }
-        match decide(name, value) {
-            Field::Keep if trailers => {
-                outgoing.append(header::TE, HeaderValue::from_static("trailers"));
+        let again = match *name {
+            header::TE if lists(value, b"trailers") => HeaderValue::from_static("trailers"),
+            header::CONNECTION if switches && lists(value, b"upgrade") => {
+                HeaderValue::from_static("upgrade")
             }
+            header::UPGRADE if switches => value.clone(),
+            _ if HOP_BY_HOP.contains(name) || listed.contains(name) => continue,
+            _ => value.clone(),
+        };
+        match decide(name, value) {
             Field::Keep => {
-                outgoing.append(name.clone(), value.clone());
+                outgoing.append(name.clone(), again);
             }
             Field::Drop => {}
         }
     }
     outgoing
+}
+
+/// Whether the message wants to switch to another protocol than HTTP (RFC 9110 section 7.8). HTTP/2 in clear text is
+/// begun without asking (RFC 9113 section 3.1), so that `h2c` is not passed on.
+pub(super) fn wants_switch(request: &request::Parts) -> bool {
+    let headers = &request.headers;
+    let mut connection = headers.get_all(header::CONNECTION).iter();
+    request.version == Version::HTTP_11
+        && connection.any(|value| lists(value, b"upgrade"))
+        && headers
+            .get(header::UPGRADE)
+            .is_some_and(|protocol| !lists(protocol, b"h2c"))
 }
 
 /// The names that `Connection` lists. Values are read as bytes: a value that is no text must not hurt anybody.
@@ -105,6 +121,12 @@ mod tests {
         headers
     }
 
+    fn request(headers: HeaderMap) -> request::Parts {
+        let (mut parts, ()) = http::Request::new(()).into_parts();
+        parts.headers = headers;
+        parts
+    }
+
     fn names(headers: &HeaderMap) -> Vec<&str> {
         headers.iter().map(|(name, _)| name.as_str()).collect()
     }
@@ -119,7 +141,7 @@ mod tests {
             ("b", b"4"),
         ]);
         assert_eq!(
-            names(&end_to_end(&incoming, |_, _| Field::Keep)),
+            names(&end_to_end(&incoming, false, |_, _| Field::Keep)),
             ["b", "b", "a"]
         );
     }
@@ -132,7 +154,7 @@ mod tests {
             ("connection", b"host, content-length, authorization"),
         ]);
         assert_eq!(
-            names(&end_to_end(&incoming, |_, _| Field::Keep)),
+            names(&end_to_end(&incoming, false, |_, _| Field::Keep)),
             ["host", "content-length"]
         );
     }
@@ -140,14 +162,38 @@ mod tests {
     #[test]
     fn a_connection_value_that_is_no_text_is_harmless() {
         let incoming = map(&[("connection", b"\xff\xfe, close"), ("a", b"1")]);
-        assert_eq!(names(&end_to_end(&incoming, |_, _| Field::Keep)), ["a"]);
+        assert_eq!(
+            names(&end_to_end(&incoming, false, |_, _| Field::Keep)),
+            ["a"]
+        );
+    }
+
+    #[test]
+    fn a_switch_of_protocol_passes_as_a_pair_and_nothing_else_of_the_hop() {
+        let incoming = map(&[
+            ("upgrade", b"websocket"),
+            ("connection", b"keep-alive, Upgrade, x-hop"),
+            ("x-hop", b"1"),
+            ("a", b"2"),
+        ]);
+        assert!(wants_switch(&request(incoming.clone())));
+        let outgoing = end_to_end(&incoming, true, |_, _| Field::Keep);
+        assert_eq!(names(&outgoing), ["upgrade", "connection", "a"]);
+        assert_eq!(outgoing["connection"], "upgrade");
+        for lone in [
+            map(&[("upgrade", b"websocket")]),
+            map(&[("connection", b"upgrade")]),
+            map(&[("connection", b"upgrade"), ("upgrade", b"h2c")]),
+        ] {
+            assert!(!wants_switch(&request(lone)));
+        }
     }
 
     #[test]
     fn te_passes_as_trailers_only() {
         let incoming = map(&[("te", b"gzip, trailers;q=1"), ("connection", b"te")]);
-        let outgoing = end_to_end(&incoming, |_, _| Field::Keep);
+        let outgoing = end_to_end(&incoming, false, |_, _| Field::Keep);
         assert_eq!(outgoing["te"], "trailers");
-        assert!(end_to_end(&map(&[("te", b"gzip")]), |_, _| Field::Keep).is_empty());
+        assert!(end_to_end(&map(&[("te", b"gzip")]), false, |_, _| Field::Keep).is_empty());
     }
 }

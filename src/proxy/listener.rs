@@ -2,13 +2,13 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
@@ -54,12 +54,10 @@ pub(super) fn server() -> http1::Builder {
 
 /// Serves clients until the drain begins, then lets running exchanges finish.
 pub(super) async fn serve(listener: TcpListener, hop: Arc<Hop>, stop: Stop) -> Stopped {
-    let connections = GracefulShutdown::new();
     let mut server = server();
     server
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_LIMIT);
-    let abort = CancellationToken::new();
     loop {
         let stream = tokio::select! {
             () = stop.drain.cancelled() => break,
@@ -71,32 +69,44 @@ pub(super) async fn serve(listener: TcpListener, hop: Arc<Hop>, stop: Stop) -> S
                 }
             },
         };
-        prepare_socket(&stream);
-        let outlet = Arc::new(Outlet::default());
-        let socket = MarkedSocket::new(TokioIo::new(stream), Arc::clone(&outlet));
-        let hop = Arc::clone(&hop);
-        let service = service_fn(move |request| {
-            let (hop, outlet) = (Arc::clone(&hop), Arc::clone(&outlet));
-            async move { Ok::<_, Infallible>(hop.exchange(request, outlet).await) }
-        });
-        let connection = connections.watch(server.serve_connection(socket, service));
-        let abort = abort.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                // Its error is the client's own doing, or the cut that the client was meant to see.
-                _ = connection => {}
-                () = abort.cancelled() => {}
-            }
-        });
+        let client = serve_client(&server, stream, Arc::clone(&hop), stop.drain.clone());
+        hop.clients().spawn(client);
     }
     drop(listener);
     let stopped = tokio::select! {
-        () = connections.shutdown() => Stopped::Drained,
+        () = hop.clients().ended() => Stopped::Drained,
         () = tokio::time::sleep(stop.grace) => Stopped::Cut,
         () = stop.cut.cancelled() => Stopped::Cut,
     };
-    abort.cancel();
+    hop.clients().cut();
     stopped
+}
+
+/// Serves one client until it leaves. When the drain begins, it may finish what it has asked for.
+fn serve_client(
+    server: &http1::Builder,
+    stream: TcpStream,
+    hop: Arc<Hop>,
+    drain: CancellationToken,
+) -> impl Future<Output = ()> + use<> {
+    prepare_socket(&stream);
+    let outlet = Arc::new(Outlet::default());
+    let socket = MarkedSocket::new(TokioIo::new(stream), Arc::clone(&outlet));
+    let service = service_fn(move |request| {
+        let (hop, outlet) = (Arc::clone(&hop), Arc::clone(&outlet));
+        async move { Ok::<_, Infallible>(hop.exchange(request, outlet).await) }
+    });
+    let connection = server.serve_connection(socket, service).with_upgrades();
+    async move {
+        let mut connection = pin!(connection);
+        // Its error is the client's own doing, or the cut that the client was meant to see.
+        tokio::select! {
+            biased;
+            _ = connection.as_mut() => return,
+            () = drain.cancelled() => connection.as_mut().graceful_shutdown(),
+        }
+        let _ = connection.await;
+    }
 }
 
 async fn rest_after(error: &io::Error) {

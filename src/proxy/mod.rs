@@ -7,6 +7,7 @@
 
 mod address;
 mod body;
+mod clients;
 mod connection;
 mod exchange;
 #[cfg(feature = "fuzzing")]
@@ -20,6 +21,7 @@ mod pool;
 mod refusal;
 mod reply;
 mod request_body;
+mod tunnel;
 mod turn;
 mod worker;
 

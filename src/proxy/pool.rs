@@ -9,13 +9,16 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use prometheus::{IntGauge, IntGaugeVec};
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::address::UpstreamAddress;
 use super::connection::{Connection, SendFailure};
+use super::heard::HeardSocket;
 use super::refusal::Refusal;
 use super::request_body::RequestBody;
 use crate::counters::TapCounters;
@@ -175,6 +178,13 @@ impl Lease {
         self.connection.send(request).await
     }
 
+    /// Takes the socket out, once the server has switched to another protocol, and what was read of that. It
+    /// counts as active while the third of them lives.
+    pub(super) async fn switched(self) -> (HeardSocket<TcpStream>, Bytes, Counted) {
+        let (socket, read_ahead) = self.connection.switched().await;
+        (socket, read_ahead, self._counted)
+    }
+
     /// The connection itself, for what it delivers.
     pub(super) fn connection(&mut self) -> &mut Connection {
         &mut self.connection
@@ -198,7 +208,7 @@ impl Lease {
 }
 
 /// Counts a connection in its state for as long as it lives. All lanes share the gauges, so that none may set them.
-struct Counted(IntGauge);
+pub(super) struct Counted(IntGauge);
 
 impl Counted {
     fn begin(connections: &IntGaugeVec, state: &str) -> Self {

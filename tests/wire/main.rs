@@ -21,4 +21,5 @@ mod runs;
 mod samples;
 mod sglang;
 mod strip;
+mod switches;
 mod workers;
