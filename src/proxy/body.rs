@@ -38,7 +38,8 @@ enum Stage {
 }
 
 impl RelayBody {
-    /// `bodiless`: the length that the head announces for a body that is not sent (304, or the answer to HEAD).
+    /// `bodiless`: the length that the head announces for a body that is not sent (304), or is empty. hyper leaves the
+    /// field where it stands only for a body that it has yet to ask.
     pub(super) fn new(
         reply: Reply,
         outlet: Arc<Outlet>,

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 
 use super::address::UpstreamAddress;
 use super::heard::{Heard, HeardSocket};
-use super::listener::{LARGEST_HEAD, MOST_HEADERS, prepare_socket};
+use super::listener::{LARGEST_HEAD, prepare_socket};
 use super::refusal::Refusal;
 use super::request_body::RequestBody;
 use super::turn::Turn;
@@ -25,6 +25,10 @@ use crate::tap::ConnectionMemory;
 
 /// How long a connection may take to open.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Most header fields of one answer. Engines send ten; the room for two thousand, made anew for each answer, would cost
+/// more than all the rest of a short one.
+const MOST_HEADERS: usize = 256;
 
 /// How HTTP is spoken with the server.
 pub(super) fn client() -> http1::Builder {

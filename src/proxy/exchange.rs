@@ -279,16 +279,8 @@ impl Hop {
                 _ => Field::Keep,
             });
         }
-        let bodiless = (head.status == StatusCode::NOT_MODIFIED)
-            .then(|| {
-                head.headers
-                    .get(header::CONTENT_LENGTH)?
-                    .to_str()
-                    .ok()?
-                    .parse()
-                    .ok()
-            })
-            .flatten();
+        let bodiless = announced_length(&head)
+            .filter(|length| *length == 0 || head.status == StatusCode::NOT_MODIFIED);
         let mut reply = Reply::new(body, lease);
         let mut read = None;
         if exchange.wants_reply() {
@@ -374,6 +366,12 @@ fn origin_form(uri: &Uri) -> Result<Uri, Refusal> {
     let mut parts = http::uri::Parts::default();
     parts.path_and_query = Some(path);
     Uri::from_parts(parts).map_err(|_| Refusal::Target)
+}
+
+/// The length that an answer announces.
+fn announced_length(head: &response::Parts) -> Option<u64> {
+    let length = head.headers.get(header::CONTENT_LENGTH)?;
+    length.to_str().ok()?.parse().ok()
 }
 
 /// Whether the server's answer ends where its connection ends.

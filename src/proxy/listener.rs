@@ -16,8 +16,9 @@ use super::exchange::Hop;
 use super::outlet::{MarkedSocket, Outlet};
 use super::worker::Stop;
 
-/// Most header fields of one message. hyper's own limit is 100; a real vLLM takes 2,000.
-pub(super) const MOST_HEADERS: usize = 2048;
+/// Most header fields of one request. hyper's own limit is 100; a real vLLM takes 2,000. Above 100 hyper makes room for
+/// all of them anew for each head, which costs 64 bytes each.
+const MOST_HEADERS: usize = 2048;
 
 /// Largest head, and largest write buffer, of one connection in bytes.
 pub(super) const LARGEST_HEAD: usize = 1 << 20;
@@ -94,7 +95,9 @@ fn serve_client(
     let socket = MarkedSocket::new(TokioIo::new(stream), Arc::clone(&outlet));
     let service = service_fn(move |request| {
         let (hop, outlet) = (Arc::clone(&hop), Arc::clone(&outlet));
-        async move { Ok::<_, Infallible>(hop.exchange(request, outlet).await) }
+        // hyper keeps room for this future as long as the client stays; what is needed up to the head alone is large.
+        let exchange = Box::pin(async move { hop.exchange(request, outlet).await });
+        async move { Ok::<_, Infallible>(exchange.await) }
     });
     let connection = server.serve_connection(socket, service).with_upgrades();
     async move {

@@ -119,6 +119,36 @@ fn two_thousand_fields_pass() {
 }
 
 #[test]
+fn an_empty_body_leaves_its_length_where_it_stands() {
+    for path in ["/x", "/v1/chat/completions"] {
+        let ask = format!("POST {path} HTTP/1.1\r\nContent-Length: 0\r\nHost: a\r\nContent-Type: application/json\r\n");
+        let seen = head_at_engine(&format!("{ask}Connection: close\r\n\r\n"));
+        assert_eq!(seen, format!("{ask}\r\n"));
+    }
+}
+
+#[test]
+fn answers_with_many_fields_pass_up_to_the_limit() {
+    for (count, passes) in [(250, true), (257, false)] {
+        let fields: String = (0..count)
+            .map(|number| format!("X-{number}: v\r\n"))
+            .collect();
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{fields}\r\n");
+        let origin = Origin::answering(vec![answer.clone().into_bytes()]);
+        let tap = Tap::before(origin.address);
+        let got = tap.exchange("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let got = String::from_utf8(got).unwrap();
+        if passes {
+            let (head, last) = answer.split_at(answer.len() - 2);
+            assert!(got == format!("{head}connection: close\r\n{last}"), "{got}");
+        } else {
+            assert!(got.starts_with("HTTP/1.1 502 "), "{got}");
+            assert!(got.contains("x-spectap-error: not-http\r\n"), "{got}");
+        }
+    }
+}
+
+#[test]
 fn http_1_0_without_host_is_answered() {
     let origin = Origin::answering(vec![json("200 OK", OK)]);
     let tap = Tap::before(origin.address);
