@@ -32,6 +32,8 @@ pub struct Config {
     pub ask_sglang: AskSglang,
     /// Whether it is asked on requests that are not streamed.
     pub ask_sglang_unary: bool,
+    /// Whether an inference request may be sent again when a kept connection turns out closed.
+    pub replay: bool,
     /// Time for running exchanges after a signal.
     pub grace: Duration,
     /// Time in which new connections are still accepted after a signal.
@@ -96,6 +98,7 @@ impl Config {
             expose_usage: args.expose_usage,
             ask_sglang: args.inject_sglang,
             ask_sglang_unary: args.inject_sglang_unary,
+            replay: !args.no_replay,
             grace: args.grace,
             drain_delay: args.drain_delay,
             ready_needs_upstream: args.ready == Ready::Upstream,

@@ -168,6 +168,7 @@ fn tap_settings(args: &DemoArgs, engine_url: &str) -> Result<Config, UpstreamAdd
         drain_delay: Duration::ZERO,
         ready_needs_upstream: true,
         usage_details: false,
+        replay: true,
         tag: TagSource::default(),
         most_series: 5_000,
         admin_token: None,

@@ -162,6 +162,7 @@ impl Instance {
                 listener,
                 upstream,
                 tap,
+                replay: config.replay,
             });
         }
         let workers =

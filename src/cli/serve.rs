@@ -103,6 +103,11 @@ pub struct ServeArgs {
     #[arg(long, value_name = "MEMBER", value_parser = TagMember::parse, env = "SPECTAP_TAG_BODY")]
     pub tag_body: Option<TagMember>,
 
+    /// Never send an inference request twice. Without it, one that meets a kept connection which the engine has just closed
+    /// is sent once more on a new one, if no byte of an answer had come.
+    #[arg(long, value_parser = parse_switch, env = "SPECTAP_NO_REPLAY")]
+    pub no_replay: bool,
+
     /// How long running exchanges may take to finish after SIGTERM or Ctrl-C; a second signal ends at once.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "25s", env = "SPECTAP_GRACE")]
     pub grace: Duration,

@@ -34,6 +34,8 @@ pub(super) type Answer = Response<Either<RelayBody, Full<Bytes>>>;
 pub(super) struct Hop {
     tap: Tap,
     pool: Arc<Pool>,
+    /// Whether what is no idempotent method may be sent again.
+    replay: bool,
     held: HoldBudget,
     clients: Clients,
     counters: TapCounters,
@@ -59,10 +61,17 @@ struct HeldBody {
 
 impl Hop {
     /// A hop to the pool's server, watched by `tap`.
-    pub(super) fn new(tap: Tap, pool: Arc<Pool>, held: HoldBudget, counters: TapCounters) -> Self {
+    pub(super) fn new(
+        tap: Tap,
+        pool: Arc<Pool>,
+        replay: bool,
+        held: HoldBudget,
+        counters: TapCounters,
+    ) -> Self {
         Self {
             tap,
             pool,
+            replay,
             held,
             clients: Clients::default(),
             counters,
@@ -133,6 +142,7 @@ impl Hop {
             (response, lease) = replayed?;
         }
         let (mut head, body) = response.into_parts();
+        self.pool.heed(&head.headers);
         if head.status == StatusCode::SWITCHING_PROTOCOLS && !switches {
             let address = self.pool.address().to_string();
             return Err(Refusal::NotHttp(address, "unasked for".to_owned()));
@@ -199,7 +209,7 @@ impl Hop {
             (None, Some(RequestBody::streamed(incoming)))
         };
         parts.headers = headers;
-        let repeatable = exchange.is_repeatable() || parts.method.is_idempotent();
+        let repeatable = (self.replay && exchange.is_repeatable()) || parts.method.is_idempotent();
         Ok(Outgoing {
             parts,
             held,

@@ -52,7 +52,13 @@ fn hops() -> Option<[Hop; 2]> {
     let pool = Pool::new(address, &counters);
     Some([false, true].map(|alters| {
         let tap = tap(counters.clone(), alters);
-        Hop::new(tap, pool.clone(), HoldBudget::default(), counters.clone())
+        Hop::new(
+            tap,
+            pool.clone(),
+            true,
+            HoldBudget::default(),
+            counters.clone(),
+        )
     }))
 }
 

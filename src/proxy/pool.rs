@@ -6,11 +6,12 @@
 //! Nobody drives a connection while it is idle. It is asked once after each answer and once before it is used again,
 //! which is when it learns that the server has closed it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use prometheus::{IntGauge, IntGaugeVec};
 use tokio::net::TcpStream;
@@ -27,11 +28,18 @@ use crate::tap::ConnectionMemory;
 /// How long a connection is kept idle. Below uvicorn's 5 s, so that we close first and no request meets a dying socket.
 const IDLE_LIMIT: Duration = Duration::from_secs(4);
 
+/// How much sooner than the server's own limit, where it tells one.
+const MARGIN: Duration = Duration::from_secs(1);
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+
 /// Kept connections to one address.
 pub(super) struct Pool {
     address: UpstreamAddress,
     idle: Mutex<Vec<Idle>>,
     parked: Arc<Notify>,
+    /// How long a connection is kept idle, in milliseconds.
+    idle_limit: AtomicU64,
     connections: IntGaugeVec,
 }
 
@@ -52,6 +60,7 @@ impl Pool {
             address,
             idle: Mutex::default(),
             parked: Arc::default(),
+            idle_limit: AtomicU64::new(IDLE_LIMIT.as_millis() as u64),
             connections: counters.upstream_connections.clone(),
         });
         tokio::spawn(close_idle(Arc::downgrade(&pool), Arc::clone(&pool.parked)));
@@ -81,6 +90,25 @@ impl Pool {
         Ok(Lease::new(self, connection, false, time))
     }
 
+    fn idle_limit(&self) -> Duration {
+        Duration::from_millis(self.idle_limit.load(Ordering::Relaxed))
+    }
+
+    /// Heeds how long the server says that it keeps connections.
+    pub(super) fn heed(&self, answer: &HeaderMap) {
+        let Some(kept) = answer.get(KEEP_ALIVE).and_then(kept_for) else {
+            return;
+        };
+        let limit = kept.saturating_sub(MARGIN).min(IDLE_LIMIT);
+        let limit_ms = limit.as_millis() as u64;
+        if self.idle_limit.fetch_min(limit_ms, Ordering::Relaxed) > limit_ms {
+            tracing::warn!(
+                "{} closes idle connections after {kept:?}; they are kept for {limit:?} only from now on",
+                self.address
+            );
+        }
+    }
+
     fn take_idle(&self) -> Option<Connection> {
         let mut idle = self.idle();
         loop {
@@ -90,7 +118,7 @@ impl Pool {
                 ..
             } = idle.pop()?;
             connection.catch_up();
-            if since.elapsed() < IDLE_LIMIT && connection.is_ready() {
+            if since.elapsed() < self.idle_limit() && connection.is_ready() {
                 return Some(connection);
             }
         }
@@ -107,13 +135,21 @@ impl Pool {
 
     /// Closes what has been idle too long, or was closed by the server; returns when the next one will be.
     fn close_expired(&self) -> Option<Instant> {
+        let limit = self.idle_limit();
         let mut idle = self.idle();
         idle.retain_mut(|one| {
             one.connection.catch_up();
-            one.since.elapsed() < IDLE_LIMIT && !one.connection.is_over()
+            one.since.elapsed() < limit && !one.connection.is_over()
         });
-        idle.iter().map(|one| one.since + IDLE_LIMIT).min()
+        idle.iter().map(|one| one.since + limit).min()
     }
+}
+
+/// The `timeout` of a `Keep-Alive` header (RFC 2068 section 19.7.1.1).
+fn kept_for(value: &HeaderValue) -> Option<Duration> {
+    let mut parameters = value.to_str().ok()?.split(',');
+    let seconds = parameters.find_map(|one| one.trim().strip_prefix("timeout="))?;
+    seconds.trim().parse().ok().map(Duration::from_secs)
 }
 
 impl Drop for Pool {

@@ -29,6 +29,8 @@ pub struct Lane {
     pub upstream: UpstreamAddress,
     /// What watches the lane.
     pub tap: Tap,
+    /// Whether an inference request may be sent again when a kept connection turns out closed.
+    pub replay: bool,
 }
 
 /// When workers stop.
@@ -50,6 +52,7 @@ struct Share {
     listener: std::net::TcpListener,
     upstream: UpstreamAddress,
     tap: Tap,
+    replay: bool,
     held: HoldBudget,
 }
 
@@ -71,6 +74,7 @@ impl Workers {
                 listener: lane.listener.into_std()?,
                 upstream: lane.upstream,
                 tap: lane.tap,
+                replay: lane.replay,
                 held: HoldBudget::default(),
             });
         }
@@ -109,6 +113,7 @@ impl Share {
             listener: self.listener.try_clone()?,
             upstream: self.upstream.clone(),
             tap: self.tap.clone(),
+            replay: self.replay,
             held: self.held.clone(),
         })
     }
@@ -125,7 +130,13 @@ async fn work(shares: Vec<Share>, counters: TapCounters, stop: Stop) -> Stopped 
             }
         };
         let pool = Pool::new(share.upstream, &counters);
-        let hop = Arc::new(Hop::new(share.tap, pool, share.held, counters.clone()));
+        let hop = Arc::new(Hop::new(
+            share.tap,
+            pool,
+            share.replay,
+            share.held,
+            counters.clone(),
+        ));
         lanes.spawn(serve(listener, hop, stop.clone()));
     }
     let mut worst = Stopped::Drained;

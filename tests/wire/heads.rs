@@ -121,7 +121,9 @@ fn two_thousand_fields_pass() {
 #[test]
 fn an_empty_body_leaves_its_length_where_it_stands() {
     for path in ["/x", "/v1/chat/completions"] {
-        let ask = format!("POST {path} HTTP/1.1\r\nContent-Length: 0\r\nHost: a\r\nContent-Type: application/json\r\n");
+        let ask = format!(
+            "POST {path} HTTP/1.1\r\nContent-Length: 0\r\nHost: a\r\nContent-Type: application/json\r\n"
+        );
         let seen = head_at_engine(&format!("{ask}Connection: close\r\n\r\n"));
         assert_eq!(seen, format!("{ask}\r\n"));
     }

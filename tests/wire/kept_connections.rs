@@ -82,6 +82,32 @@ fn a_request_that_may_have_had_an_effect_is_not_sent_twice() {
 }
 
 #[test]
+fn no_replay_sends_an_inference_request_once_at_most() {
+    let origin = dies_at_the_second();
+    let tap = Tap::with(origin.address, &["--no-replay"]);
+    let request = post("/v1/chat/completions", "{}", "Connection: close\r\n");
+    let answer = first_and_second(&tap, &request);
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    assert_eq!(origin.requests().len(), 2);
+    assert_eq!(tap.metric("spectap_upstream_retries_total"), 0.0);
+}
+
+#[test]
+fn an_engine_that_keeps_connections_for_less_is_heeded() {
+    // One second less than one second is none at all: each request gets a connection of its own.
+    let answer = "HTTP/1.1 200 OK\r\nKeep-Alive: max=9, timeout=1\r\nContent-Length: 2\r\n\r\n{}";
+    let origin = Origin::answering(vec![answer.as_bytes().to_vec()]);
+    let tap = Tap::before(origin.address);
+    for _ in 0..2 {
+        let got = tap.exchange("GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        assert!(got.starts_with(b"HTTP/1.1 200 OK"));
+        tap.until_metric("spectap_upstream_connections{state=\"active\"}", 0.0);
+    }
+    let connections: Vec<usize> = origin.requests().iter().map(|r| r.connection).collect();
+    assert_eq!(connections, [0, 1]);
+}
+
+#[test]
 fn an_idempotent_request_is_sent_again_if_nothing_of_it_is_gone() {
     let origin = dies_at_the_second();
     let tap = Tap::before(origin.address);
