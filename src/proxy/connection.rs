@@ -16,8 +16,9 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::address::UpstreamAddress;
+use super::client::LARGEST_HEAD;
 use super::heard::{Heard, HeardSocket};
-use super::listener::{LARGEST_HEAD, prepare_socket};
+use super::listener::prepare_socket;
 use super::refusal::Refusal;
 use super::request_body::RequestBody;
 use super::turn::Turn;

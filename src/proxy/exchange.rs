@@ -13,7 +13,7 @@ use hyper::body::{Body, Incoming};
 
 use super::body::RelayBody;
 use super::clients::Clients;
-use super::headers::{Field, end_to_end, only_chunked, wants_switch};
+use super::headers::{Field, end_to_end, join_cookies, only_chunked, wants_switch};
 use super::held_reply::{Rest, join, read_reply};
 use super::outlet::Outlet;
 use super::pool::{Lease, Pool};
@@ -180,6 +180,10 @@ impl Hop {
             && let Ok(host) = HeaderValue::from_str(host_and_port(&authority))
         {
             headers.insert(header::HOST, host);
+        }
+        if parts.version == Version::HTTP_2 {
+            parts.version = Version::HTTP_11;
+            join_cookies(&mut headers);
         }
         parts.uri = origin_form(&parts.uri)?;
 
@@ -354,7 +358,12 @@ fn check_target(parts: &request::Parts) -> Result<(), Refusal> {
         return Err(Refusal::Connect);
     }
     let hosts = parts.headers.get_all(header::HOST).iter().count();
-    let needed = parts.version != Version::HTTP_10;
+    let needed = match parts.version {
+        Version::HTTP_10 => false,
+        // The target names it (RFC 9113 section 8.3.1).
+        Version::HTTP_2 => parts.uri.authority().is_none(),
+        _ => true,
+    };
     if hosts > 1 || (needed && hosts == 0) {
         return Err(Refusal::Host);
     }

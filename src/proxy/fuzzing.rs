@@ -20,10 +20,10 @@ use prometheus::Registry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::address::UpstreamAddress;
+use super::client::http1 as server;
 use super::connection::client;
 use super::exchange::{Hop, Outgoing};
 use super::headers::wants_switch;
-use super::listener::server;
 use super::pool::Pool;
 use super::request_body::HoldBudget;
 use crate::counters::TapCounters;

@@ -74,6 +74,18 @@ pub(super) fn wants_switch(request: &request::Parts) -> bool {
             .is_some_and(|protocol| !lists(protocol, b"h2c"))
 }
 
+/// Makes one field of the cookies that HTTP/2 may split (RFC 9113 section 8.2.3).
+pub(super) fn join_cookies(headers: &mut HeaderMap) {
+    let cookies = headers.get_all(header::COOKIE);
+    if cookies.iter().nth(1).is_none() {
+        return;
+    }
+    let pieces: Vec<&[u8]> = cookies.iter().map(HeaderValue::as_bytes).collect();
+    if let Ok(joined) = HeaderValue::from_bytes(&pieces.join(&b"; "[..])) {
+        headers.insert(header::COOKIE, joined);
+    }
+}
+
 /// The names that `Connection` lists. Values are read as bytes: a value that is no text must not hurt anybody.
 fn listed_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     let mut names = Vec::new();

@@ -1,30 +1,14 @@
-//! The data port: accepts clients, speaks HTTP/1.1 with them, and stops in order.
+//! The data port: accepts clients, and stops in order.
 
-use std::convert::Infallible;
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_util::sync::CancellationToken;
 
+use super::client::{self, Server};
 use super::exchange::Hop;
-use super::outlet::{MarkedSocket, Outlet};
 use super::worker::Stop;
-
-/// Most header fields of one request. hyper's own limit is 100; a real vLLM takes 2,000. Above 100 hyper makes room for
-/// all of them anew for each head, which costs 64 bytes each.
-const MOST_HEADERS: usize = 2048;
-
-/// Largest head, and largest write buffer, of one connection in bytes.
-pub(super) const LARGEST_HEAD: usize = 1 << 20;
-
-/// How long a client may take for a request's head. It also closes idle client connections.
-const HEAD_LIMIT: Duration = Duration::from_secs(30);
 
 /// Pause after an accept that failed for want of file descriptors, so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -41,24 +25,9 @@ pub enum Stopped {
     Cut,
 }
 
-/// How HTTP is spoken with clients.
-pub(super) fn server() -> http1::Builder {
-    let mut server = http1::Builder::new();
-    server
-        .preserve_header_case(true)
-        .auto_date_header(false)
-        .half_close(false)
-        .max_headers(MOST_HEADERS)
-        .max_buf_size(LARGEST_HEAD);
-    server
-}
-
 /// Serves clients until the drain begins, then lets running exchanges finish.
 pub(super) async fn serve(listener: TcpListener, hop: Arc<Hop>, stop: Stop) -> Stopped {
-    let mut server = server();
-    server
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_LIMIT);
+    let server = Arc::new(Server::new());
     loop {
         let stream = tokio::select! {
             () = stop.drain.cancelled() => break,
@@ -70,7 +39,13 @@ pub(super) async fn serve(listener: TcpListener, hop: Arc<Hop>, stop: Stop) -> S
                 }
             },
         };
-        let client = serve_client(&server, stream, Arc::clone(&hop), stop.drain.clone());
+        prepare_socket(&stream);
+        let client = client::serve(
+            Arc::clone(&server),
+            stream,
+            Arc::clone(&hop),
+            stop.drain.clone(),
+        );
         hop.clients().spawn(client);
     }
     drop(listener);
@@ -81,35 +56,6 @@ pub(super) async fn serve(listener: TcpListener, hop: Arc<Hop>, stop: Stop) -> S
     };
     hop.clients().cut();
     stopped
-}
-
-/// Serves one client until it leaves. When the drain begins, it may finish what it has asked for.
-fn serve_client(
-    server: &http1::Builder,
-    stream: TcpStream,
-    hop: Arc<Hop>,
-    drain: CancellationToken,
-) -> impl Future<Output = ()> + use<> {
-    prepare_socket(&stream);
-    let outlet = Arc::new(Outlet::default());
-    let socket = MarkedSocket::new(TokioIo::new(stream), Arc::clone(&outlet));
-    let service = service_fn(move |request| {
-        let (hop, outlet) = (Arc::clone(&hop), Arc::clone(&outlet));
-        // hyper keeps room for this future as long as the client stays; what is needed up to the head alone is large.
-        let exchange = Box::pin(async move { hop.exchange(request, outlet).await });
-        async move { Ok::<_, Infallible>(exchange.await) }
-    });
-    let connection = server.serve_connection(socket, service).with_upgrades();
-    async move {
-        let mut connection = pin!(connection);
-        // Its error is the client's own doing, or the cut that the client was meant to see.
-        tokio::select! {
-            biased;
-            _ = connection.as_mut() => return,
-            () = drain.cancelled() => connection.as_mut().graceful_shutdown(),
-        }
-        let _ = connection.await;
-    }
 }
 
 async fn rest_after(error: &io::Error) {

@@ -7,6 +7,7 @@
 
 mod address;
 mod body;
+mod client;
 mod clients;
 mod connection;
 mod exchange;

@@ -6,6 +6,9 @@
 //! - an error that the body holds back may come out. hyper drops what it has buffered, the head included, as soon as a
 //!   body fails; so the body waits until hyper has flushed everything (see [`Outlet::poll_flushed`]). hyper calls
 //!   `poll_flush` of the socket only when its own buffer is empty, which is the mark.
+//!
+//! An HTTP/1 connection carries one response at a time and has one outlet for all of them. Over HTTP/2 each response has its
+//! own, and those that wait for the next flush stand in the connection's list ([`Waiting`]).
 
 use std::io;
 use std::pin::Pin;
@@ -23,41 +26,62 @@ const MOST_WAITING: usize = 64;
 
 /// What a connection's socket and the body on it tell each other. One response at a time.
 #[derive(Default)]
-pub(super) struct Outlet(Mutex<State>);
+pub(super) struct Outlet {
+    state: Mutex<State>,
+    /// The list of a connection that carries several responses.
+    list: Option<Arc<Waiting>>,
+}
+
+/// The outlets of one connection that want to hear of its next flush.
+#[derive(Default)]
+pub(super) struct Waiting(Mutex<Vec<Arc<Outlet>>>);
 
 #[derive(Default)]
 struct State {
+    /// Something was handed over since the last flush.
+    is_unflushed: bool,
     exchange: Option<tap::Exchange>,
     waiting: Vec<(Bytes, Instant)>,
     end: Option<tap::End>,
-    flush: Flush,
-}
-
-#[derive(Default)]
-enum Flush {
-    #[default]
-    Idle,
-    Awaited(Waker),
-    Done,
+    /// Who waits for the next flush.
+    flush: Option<Waker>,
 }
 
 impl Outlet {
+    /// One of several on a connection.
+    pub(super) fn listed(list: Arc<Waiting>) -> Self {
+        Self {
+            state: Mutex::default(),
+            list: Some(list),
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // The tap catches its own panics, so that a poisoned lock can only come from a bug here; the bytes go on.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something is on its way to the socket: its flush concerns this response.
+    fn await_flush(self: &Arc<Self>, state: &mut State) {
+        let again = std::mem::replace(&mut state.is_unflushed, true);
+        if let (false, Some(list)) = (again, &self.list) {
+            list.list().push(Arc::clone(self));
+        }
     }
 
     /// A response begins: `exchange` wants to see its bytes.
-    pub(super) fn begin(&self, exchange: tap::Exchange) {
+    pub(super) fn begin(self: &Arc<Self>, exchange: tap::Exchange) {
         let mut state = self.state();
         state.settle();
         state.exchange = Some(exchange);
-        state.flush = Flush::Idle;
+        state.flush = None;
+        self.await_flush(&mut state);
     }
 
     /// Bytes were read at `at` and are on their way to the client; the tap sees them once they are out.
-    pub(super) fn passed(&self, bytes: Bytes, at: Instant) {
+    pub(super) fn passed(self: &Arc<Self>, bytes: Bytes, at: Instant) {
         let mut state = self.state();
+        self.await_flush(&mut state);
         if state.exchange.is_some() {
             state.waiting.push((bytes, at));
             if state.waiting.len() > MOST_WAITING {
@@ -67,35 +91,33 @@ impl Outlet {
     }
 
     /// The response is over. The tap is told after the last flush, or at once when there will be none.
-    pub(super) fn end(&self, end: tap::End, flush_follows: bool) {
+    pub(super) fn end(self: &Arc<Self>, end: tap::End, flush_follows: bool) {
         let mut state = self.state();
         state.end.get_or_insert(end);
-        if !flush_follows {
+        if flush_follows {
+            self.await_flush(&mut state);
+        } else {
             state.settle();
         }
     }
 
-    /// Ready once everything that hyper had buffered is in the socket.
+    /// Ready once everything that was handed over is in the socket.
     pub(super) fn poll_flushed(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.state();
-        if matches!(state.flush, Flush::Done) {
-            state.flush = Flush::Idle;
+        if !state.is_unflushed {
             return Poll::Ready(());
         }
-        state.flush = Flush::Awaited(context.waker().clone());
+        state.flush = Some(context.waker().clone());
         Poll::Pending
     }
 
     fn flushed(&self) {
         let mut state = self.state();
+        state.is_unflushed = false;
         state.settle();
-        match std::mem::take(&mut state.flush) {
-            Flush::Awaited(waker) => {
-                state.flush = Flush::Done;
-                drop(state);
-                waker.wake();
-            }
-            other => state.flush = other,
+        if let Some(waker) = state.flush.take() {
+            drop(state);
+            waker.wake();
         }
     }
 }
@@ -125,19 +147,46 @@ impl Drop for State {
     }
 }
 
-/// The client's socket as hyper sees it, with the outlet's mark in its flush.
-pub(super) struct MarkedSocket<S> {
-    inner: S,
-    outlet: Arc<Outlet>,
-}
-
-impl<S> MarkedSocket<S> {
-    pub(super) fn new(inner: S, outlet: Arc<Outlet>) -> Self {
-        Self { inner, outlet }
+impl Waiting {
+    fn list(&self) -> MutexGuard<'_, Vec<Arc<Outlet>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<S: Read + Unpin> Read for MarkedSocket<S> {
+/// What wants to hear of flushes.
+pub(super) trait Flushes {
+    /// Everything that hyper had buffered is in the socket.
+    fn flushed(&self);
+}
+
+impl Flushes for Outlet {
+    fn flushed(&self) {
+        Outlet::flushed(self);
+    }
+}
+
+impl Flushes for Waiting {
+    fn flushed(&self) {
+        let waiting = std::mem::take(&mut *self.list());
+        for outlet in waiting {
+            outlet.flushed();
+        }
+    }
+}
+
+/// The client's socket as hyper sees it, with a mark in its flush.
+pub(super) struct MarkedSocket<S, F> {
+    inner: S,
+    flushes: Arc<F>,
+}
+
+impl<S, F> MarkedSocket<S, F> {
+    pub(super) fn new(inner: S, flushes: Arc<F>) -> Self {
+        Self { inner, flushes }
+    }
+}
+
+impl<S: Read + Unpin, F> Read for MarkedSocket<S, F> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -147,7 +196,7 @@ impl<S: Read + Unpin> Read for MarkedSocket<S> {
     }
 }
 
-impl<S: Write + Unpin> Write for MarkedSocket<S> {
+impl<S: Write + Unpin, F: Flushes> Write for MarkedSocket<S, F> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -171,7 +220,7 @@ impl<S: Write + Unpin> Write for MarkedSocket<S> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = ready!(Pin::new(&mut self.inner).poll_flush(context));
         if result.is_ok() {
-            self.outlet.flushed();
+            self.flushes.flushed();
         }
         Poll::Ready(result)
     }

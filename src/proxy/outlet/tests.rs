@@ -6,7 +6,7 @@ use crate::tap::stand_in::StandIn;
 
 #[test]
 fn bytes_and_the_end_wait_for_the_flush() {
-    let (tap, outlet) = (StandIn::default(), Outlet::default());
+    let (tap, outlet) = (StandIn::default(), Arc::new(Outlet::default()));
     outlet.begin(tap.exchange());
     outlet.passed(Bytes::from_static(b"data"), Instant::now());
     assert_eq!(outlet.state().waiting.len(), 1);
@@ -22,7 +22,7 @@ fn bytes_and_the_end_wait_for_the_flush() {
 
 #[test]
 fn an_end_without_a_flush_and_a_connection_that_goes_tell_at_once() {
-    let (tap, outlet) = (StandIn::default(), Outlet::default());
+    let (tap, outlet) = (StandIn::default(), Arc::new(Outlet::default()));
     outlet.begin(tap.exchange());
     outlet.end(End::Cancelled, false);
     assert_eq!(tap.observations(), 1);
@@ -34,7 +34,7 @@ fn an_end_without_a_flush_and_a_connection_that_goes_tell_at_once() {
 
 #[test]
 fn what_waits_is_bounded() {
-    let (tap, outlet) = (StandIn::default(), Outlet::default());
+    let (tap, outlet) = (StandIn::default(), Arc::new(Outlet::default()));
     outlet.begin(tap.exchange());
     for _ in 0..1000 {
         outlet.passed(Bytes::from_static(b"data"), Instant::now());

@@ -1,0 +1,140 @@
+//! One client: which HTTP it speaks, and the life of its connection.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
+use super::exchange::Hop;
+use super::outlet::{MarkedSocket, Outlet, Waiting};
+
+/// Most header fields of one request. hyper's own limit is 100; a real vLLM takes 2,000. Above 100 hyper makes room for
+/// all of them anew for each head, which costs 64 bytes each.
+const MOST_HEADERS: usize = 2048;
+
+/// Largest head, and largest write buffer, of one connection in bytes.
+pub(super) const LARGEST_HEAD: usize = 1 << 20;
+
+/// How long a client may take for a request's head. It also closes idle client connections.
+const HEAD_LIMIT: Duration = Duration::from_secs(30);
+
+/// Most requests that run at the same time on one HTTP/2 connection.
+const MOST_STREAMS: u32 = 1024;
+
+/// What an HTTP/2 connection begins with, as far as it must be read to tell it from any method (RFC 9113 section 3.4).
+const PREFACE: &[u8; 3] = b"PRI";
+
+/// Pause between two looks at a beginning that is too short to tell.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// How HTTP is spoken with clients.
+pub(super) struct Server {
+    http1: http1::Builder,
+    http2: http2::Builder<TokioExecutor>,
+}
+
+/// How HTTP/1 is spoken.
+pub(super) fn http1() -> http1::Builder {
+    let mut server = http1::Builder::new();
+    server
+        .preserve_header_case(true)
+        .auto_date_header(false)
+        .half_close(false)
+        .max_headers(MOST_HEADERS)
+        .max_buf_size(LARGEST_HEAD);
+    server
+}
+
+impl Server {
+    pub(super) fn new() -> Self {
+        let mut http1 = http1();
+        http1
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_LIMIT);
+        let mut http2 = http2::Builder::new(TokioExecutor::new());
+        http2
+            .auto_date_header(false)
+            .max_concurrent_streams(MOST_STREAMS)
+            .max_header_list_size(LARGEST_HEAD as u32)
+            .timer(TokioTimer::new());
+        Self { http1, http2 }
+    }
+}
+
+/// Serves one client until it leaves. When the drain begins, it may finish what it has asked for.
+pub(super) async fn serve(
+    server: Arc<Server>,
+    stream: TcpStream,
+    hop: Arc<Hop>,
+    drain: CancellationToken,
+) {
+    let begins = tokio::select! {
+        begins = tokio::time::timeout(HEAD_LIMIT, speaks_http2(&stream)) => begins,
+        () = drain.cancelled() => return,
+    };
+    match begins {
+        Ok(Ok(false)) => Box::pin(serve_http1(&server, stream, hop, drain)).await,
+        Ok(Ok(true)) => Box::pin(serve_http2(&server, stream, hop, drain)).await,
+        // It left, or said nothing.
+        Ok(Err(_)) | Err(_) => {}
+    }
+}
+
+/// Whether a client that was told nothing begins with HTTP/2.
+async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
+    let mut beginning = [0; PREFACE.len()];
+    loop {
+        let length = stream.peek(&mut beginning).await?;
+        if length == 0 || !PREFACE.starts_with(&beginning[..length]) {
+            return Ok(false);
+        }
+        if length == PREFACE.len() {
+            return Ok(true);
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+async fn serve_http1(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: CancellationToken) {
+    let outlet = Arc::new(Outlet::default());
+    let socket = MarkedSocket::new(TokioIo::new(stream), Arc::clone(&outlet));
+    let service = service_fn(move |request| {
+        let (hop, outlet) = (Arc::clone(&hop), Arc::clone(&outlet));
+        // hyper keeps room for this future as long as the client stays; what is needed up to the head alone is large.
+        let exchange = Box::pin(async move { hop.exchange(request, outlet).await });
+        async move { Ok::<_, Infallible>(exchange.await) }
+    });
+    let connection = server.http1.serve_connection(socket, service);
+    let mut connection = pin!(connection.with_upgrades());
+    // Its error is the client's own doing, or the cut that the client was meant to see.
+    tokio::select! {
+        biased;
+        _ = connection.as_mut() => return,
+        () = drain.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+async fn serve_http2(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: CancellationToken) {
+    let waiting = Arc::new(Waiting::default());
+    let socket = MarkedSocket::new(TokioIo::new(stream), Arc::clone(&waiting));
+    let service = service_fn(move |request| {
+        let hop = Arc::clone(&hop);
+        let outlet = Arc::new(Outlet::listed(Arc::clone(&waiting)));
+        async move { Ok::<_, Infallible>(hop.exchange(request, outlet).await) }
+    });
+    let mut connection = pin!(server.http2.serve_connection(socket, service));
+    tokio::select! {
+        biased;
+        _ = connection.as_mut() => return,
+        () = drain.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
