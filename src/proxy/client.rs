@@ -28,10 +28,10 @@ const HEAD_LIMIT: Duration = Duration::from_secs(30);
 /// Most requests that run at the same time on one HTTP/2 connection.
 const MOST_STREAMS: u32 = 1024;
 
-/// What an HTTP/2 connection begins with, as far as it must be read to tell it from any method (RFC 9113 section 3.4).
-const PREFACE: &[u8; 3] = b"PRI";
+/// What an HTTP/2 connection begins with (RFC 9113 section 3.4).
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Pause between two looks at a beginning that is too short to tell.
+/// First pause between two looks at a beginning that is too short to tell; each is twice as long as the one before.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// How HTTP is spoken with clients.
@@ -90,6 +90,7 @@ pub(super) async fn serve(
 /// Whether a client that was told nothing begins with HTTP/2.
 async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
     let mut beginning = [0; PREFACE.len()];
+    let mut pause = LOOK_AGAIN;
     loop {
         let length = stream.peek(&mut beginning).await?;
         if length == 0 || !PREFACE.starts_with(&beginning[..length]) {
@@ -98,7 +99,8 @@ async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
         if length == PREFACE.len() {
             return Ok(true);
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(pause).await;
+        pause *= 2;
     }
 }
 

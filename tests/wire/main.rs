@@ -13,6 +13,7 @@ mod ends;
 mod first_request;
 mod framing;
 mod heads;
+mod http2;
 mod injection;
 mod kept_connections;
 mod observation;
