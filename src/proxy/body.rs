@@ -98,13 +98,23 @@ impl RelayBody {
             if is_last {
                 self.complete(End::Complete);
             }
-            return Some(Frame::data(data));
+            return Some(self.frame(data));
         };
         filter.push(data);
         if is_last {
             self.finish_reading(None);
         }
         None
+    }
+
+    /// A frame of data. Over HTTP/2 its last byte comes by itself: hyper asks for a frame although the one before still
+    /// waits for the client's window, but for the first byte of a frame it does wait, so that whoever is asked again
+    /// after a frame of one byte knows that nothing waits any more. A reset would throw it away.
+    fn frame(&mut self, mut data: Bytes) -> Frame<Bytes> {
+        if self.outlet.is_listed() && data.len() > 1 {
+            self.read_ahead.push_front(data.split_off(data.len() - 1));
+        }
+        Frame::data(data)
     }
 
     fn take_filtered(&mut self) -> Option<Bytes> {
@@ -122,11 +132,9 @@ impl Body for RelayBody {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
         loop {
-            if let Some(bytes) = this.read_ahead.pop_front() {
-                return Poll::Ready(Some(Ok(Frame::data(bytes))));
-            }
-            if let Some(bytes) = this.take_filtered() {
-                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            let next = this.read_ahead.pop_front();
+            if let Some(bytes) = next.or_else(|| this.take_filtered()) {
+                return Poll::Ready(Some(Ok(this.frame(bytes))));
             }
             match std::mem::replace(&mut this.stage, Stage::Ended) {
                 Stage::Reading => this.stage = Stage::Reading,

@@ -1,6 +1,7 @@
 //! One client: which HTTP it speaks, and the life of its connection.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -127,16 +128,23 @@ async fn serve_http1(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: C
 async fn serve_http2(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: CancellationToken) {
     let waiting = Arc::new(Waiting::default());
     let socket = MarkedSocket::new(TokioIo::new(stream), Arc::clone(&waiting));
+    let list = Arc::clone(&waiting);
     let service = service_fn(move |request| {
         let hop = Arc::clone(&hop);
-        let outlet = Arc::new(Outlet::listed(Arc::clone(&waiting)));
+        let outlet = Arc::new(Outlet::listed(Arc::clone(&list)));
         async move { Ok::<_, Infallible>(hop.exchange(request, outlet).await) }
     });
     let mut connection = pin!(server.http2.serve_connection(socket, service));
-    tokio::select! {
-        biased;
-        _ = connection.as_mut() => return,
-        () = drain.cancelled() => connection.as_mut().graceful_shutdown(),
-    }
-    let _ = connection.await;
+    let mut drained = pin!(drain.cancelled());
+    let mut is_draining = false;
+    poll_fn(|context| {
+        if !is_draining && drained.as_mut().poll(context).is_ready() {
+            is_draining = true;
+            connection.as_mut().graceful_shutdown();
+        }
+        let polled = connection.as_mut().poll(context);
+        waiting.polled();
+        polled.map(drop)
+    })
+    .await;
 }

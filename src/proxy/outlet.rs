@@ -12,6 +12,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
@@ -32,9 +33,13 @@ pub(super) struct Outlet {
     list: Option<Arc<Waiting>>,
 }
 
-/// The outlets of one connection that want to hear of its next flush.
+/// The outlets of one connection that want to hear of its next flush. h2 flushes its socket also between two frames, so
+/// that a flush counts only when it is the last thing that a poll of the connection did ([`Waiting::polled`]).
 #[derive(Default)]
-pub(super) struct Waiting(Mutex<Vec<Arc<Outlet>>>);
+pub(super) struct Waiting {
+    outlets: Mutex<Vec<Arc<Outlet>>>,
+    is_clean: AtomicBool,
+}
 
 #[derive(Default)]
 struct State {
@@ -54,6 +59,11 @@ impl Outlet {
             state: Mutex::default(),
             list: Some(list),
         }
+    }
+
+    /// Whether it is one of several on a connection.
+    pub(super) fn is_listed(&self) -> bool {
+        self.list.is_some()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -149,13 +159,26 @@ impl Drop for State {
 
 impl Waiting {
     fn list(&self) -> MutexGuard<'_, Vec<Arc<Outlet>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.outlets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connection was polled and has no more to do.
+    pub(super) fn polled(&self) {
+        if self.is_clean.load(Ordering::Relaxed) {
+            let waiting = std::mem::take(&mut *self.list());
+            for outlet in waiting {
+                outlet.flushed();
+            }
+        }
     }
 }
 
 /// What wants to hear of flushes.
 pub(super) trait Flushes {
-    /// Everything that hyper had buffered is in the socket.
+    /// Bytes were given to the socket.
+    fn written(&self) {}
+
+    /// Everything that was buffered is in the socket.
     fn flushed(&self);
 }
 
@@ -166,11 +189,12 @@ impl Flushes for Outlet {
 }
 
 impl Flushes for Waiting {
+    fn written(&self) {
+        self.is_clean.store(false, Ordering::Relaxed);
+    }
+
     fn flushed(&self) {
-        let waiting = std::mem::take(&mut *self.list());
-        for outlet in waiting {
-            outlet.flushed();
-        }
+        self.is_clean.store(true, Ordering::Relaxed);
     }
 }
 
@@ -202,6 +226,7 @@ impl<S: Write + Unpin, F: Flushes> Write for MarkedSocket<S, F> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.flushes.written();
         Pin::new(&mut self.inner).poll_write(context, bytes)
     }
 
@@ -210,6 +235,7 @@ impl<S: Write + Unpin, F: Flushes> Write for MarkedSocket<S, F> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.flushes.written();
         Pin::new(&mut self.inner).poll_write_vectored(context, slices)
     }
 
