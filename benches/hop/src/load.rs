@@ -85,18 +85,9 @@ impl Load {
     ///
     /// No epoll.
     pub fn new(work: Work) -> Result<Self> {
-        let is_stream = matches!(work.order, Order::Stream { .. });
-        let body = shape::request_body(is_stream);
-        let request = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nHost: {}\r\nUser-Agent: bench\r\nAccept: */*\r\n\
-Content-Type: application/json\r\n{HEADER}: {}\r\nContent-Length: {}\r\n\r\n{body}",
-            work.target,
-            work.order,
-            body.len()
-        );
         Ok(Self {
             epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?,
-            request: request.into_bytes(),
+            request: request(work.target, work.order),
             started: Instant::now(),
             lines: Vec::with_capacity(work.connections),
             finished: 0,
@@ -154,7 +145,7 @@ Content-Type: application/json\r\n{HEADER}: {}\r\nContent-Length: {}\r\n\r\n{bod
         Ok(())
     }
 
-    /// Streams whose first token event has come and whose last one has not.
+    /// Streams that are under way: a token event has come, the last one has not.
     pub fn flowing(&self) -> usize {
         let flows = |line: &&Line| line.events.seen() > 0;
         self.lines.iter().filter(flows).count()
@@ -264,4 +255,15 @@ Content-Type: application/json\r\n{HEADER}: {}\r\nContent-Length: {}\r\n\r\n{bod
         }
         self.send(number)
     }
+}
+
+/// The request for a chat completion.
+pub fn request(target: SocketAddr, order: Order) -> Vec<u8> {
+    let body = shape::request_body(matches!(order, Order::Stream { .. }));
+    let request = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: {target}\r\nUser-Agent: bench\r\nAccept: */*\r\n\
+Content-Type: application/json\r\n{HEADER}: {order}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    request.into_bytes()
 }

@@ -1,3 +1,5 @@
-//! What a process and the machine used, as the kernel tells.
+//! What processes and the machine use, as the kernel tells.
 
 pub mod cpu;
+pub mod machine;
+pub mod memory;

@@ -74,8 +74,8 @@ pub struct Programs {
     pub spectap: PathBuf,
     /// More arguments of `spectap serve`.
     pub spectap_arguments: Vec<String>,
-    /// The envoy binary, where there is one.
-    pub envoy: Option<PathBuf>,
+    /// The Envoy binary, which need not be there.
+    pub envoy: PathBuf,
 }
 
 /// The ports of one hop.
@@ -97,7 +97,7 @@ impl Programs {
             Peer::Copier | Peer::Hyper => std::env::current_exe().ok(),
             Peer::Nginx => on_path("nginx"),
             Peer::Haproxy => on_path("haproxy"),
-            Peer::Envoy => self.envoy.clone(),
+            Peer::Envoy => Some(self.envoy.clone()),
             Peer::Spectap => Some(self.spectap.clone()),
         }
         .filter(|program| program.exists())
@@ -107,15 +107,19 @@ impl Programs {
     pub fn version(&self, peer: Peer) -> Option<String> {
         let argument = match peer {
             Peer::Direct => return None,
-            Peer::Copier => return Some("tokio copy_bidirectional".into()),
-            Peer::Hyper => return Some(format!("hyper {}", locked_version("hyper")?)),
+            Peer::Copier => return Some(format!("tokio {}", locked_version("tokio")?)),
+            Peer::Hyper => return locked_version("hyper").map(str::to_owned),
             Peer::Nginx | Peer::Haproxy => "-v",
             Peer::Envoy | Peer::Spectap => "--version",
         };
         let output = Command::new(self.find(peer)?).arg(argument).output().ok()?;
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text).into_owned();
-        Some(text.lines().find(|line| !line.is_empty())?.trim().into())
+        if peer == Peer::Spectap {
+            // With its commit.
+            return Some(text.trim().into());
+        }
+        numbers(&text).map(str::to_owned)
     }
 
     /// The command that runs a peer in the foreground, its files in `folder`.
@@ -185,9 +189,36 @@ fn on_path(name: &str) -> Option<PathBuf> {
         .find(|program| program.exists())
 }
 
+/// The first thing in a text that looks like a version.
+fn numbers(text: &str) -> Option<&str> {
+    text.split(|character: char| !character.is_ascii_digit() && character != '.')
+        .find(|word| word.split('.').filter(|part| !part.is_empty()).count() >= 3)
+}
+
 /// The version of a crate that this was built with.
 fn locked_version(name: &str) -> Option<&'static str> {
     let lock = include_str!("../Cargo.lock");
     let (_, rest) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;
     rest.split('"').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_found_in_what_programs_say() {
+        for (text, version) in [
+            ("nginx version: nginx/1.22.1\n", "1.22.1"),
+            ("HAProxy version 2.6.12-1+deb12u3 2025/10/03 - x", "2.6.12"),
+            (
+                "envoy  version: 9e5580933739/1.40.0/Clean/RELEASE",
+                "1.40.0",
+            ),
+        ] {
+            assert_eq!(numbers(text), Some(version));
+        }
+        assert!(locked_version("hyper").is_some());
+        assert_eq!(locked_version("no such crate"), None);
+    }
 }

@@ -1,127 +1,99 @@
-//! One reading: a hop under a load.
+//! One reading: a hop in a scenario.
 
-use std::path::Path;
-use std::time::{Duration, Instant};
+mod load;
+mod open;
+mod start;
+
+use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::load::{Load, Tally, Until, Work};
-use crate::measure::cpu::{self, Machine};
-use crate::peers::{Peer, Programs};
-use crate::scenario::{Scenario, Shape};
-use crate::stage::{Cores, Stage};
+use crate::figure::Figure;
+use crate::peers::Peer;
+use crate::scenario::{Kind, Scenario};
+use crate::stage::Place;
 
 /// What was read.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Reading {
-    /// The load.
+    /// Number of the round, from 1.
+    pub round: u32,
+    /// The scenario.
     pub scenario: Scenario,
     /// The hop.
     pub peer: Peer,
-    /// Token events that came through.
-    pub events: u64,
-    /// Responses that came through.
-    pub responses: u64,
-    /// Seconds that it took.
-    pub seconds: f64,
-    /// CPU seconds of the hop.
-    pub cpu: f64,
-    /// From the engine's writing to the client's reading in microseconds: median, 90th and 99th percentile.
-    pub latency: Option<[f64; 3]>,
-    /// CPU that neither hop nor engine nor client used, in cores.
-    pub foreign: f64,
+    /// The figures.
+    pub figures: BTreeMap<Figure, f64>,
+    /// CPU that neither hop nor engine nor client used in the meantime, in cores; where that was looked at.
+    pub foreign_cores: Option<f64>,
+    /// How often it was taken until it was quiet enough.
+    pub attempts: u32,
+    /// Whether it was not quiet enough in the end either.
+    pub is_disturbed: bool,
 }
 
 impl Reading {
-    /// CPU microseconds of the hop per token event.
-    pub fn cpu_per_event(&self) -> f64 {
-        self.cpu * 1e6 / self.events as f64
-    }
-
-    /// CPU microseconds of the hop per response.
-    pub fn cpu_per_response(&self) -> f64 {
-        self.cpu * 1e6 / self.responses as f64
-    }
-
-    /// Responses per second.
-    pub fn rate(&self) -> f64 {
-        self.responses as f64 / self.seconds
+    /// A reading for people.
+    pub fn line(&self) -> String {
+        let figures: Vec<_> = self
+            .figures
+            .iter()
+            .map(|(figure, value)| format!("{} {value:.2}", figure.heading()))
+            .collect();
+        let foreign = self.foreign_cores.map_or_else(String::new, |foreign| {
+            let mark = if self.is_disturbed { ", disturbed" } else { "" };
+            format!("; foreign {foreign:.2} cores{mark}")
+        });
+        format!(
+            "{} {:<9} {:<8} {}{foreign}",
+            self.round,
+            self.scenario.name(),
+            self.peer.name(),
+            figures.join("; "),
+        )
     }
 }
 
-/// Takes a reading of `seconds` or somewhat more.
+/// Takes a reading again until no more than `quiet` cores worked for others, `attempts` times at most; the quietest
+/// counts.
 ///
 /// # Errors
 ///
-/// Something did not start, or a response was not as ordered.
+/// Something did not start, a response was not as ordered, or spectap's counters do not account for what was sent.
 pub fn take(
-    programs: &Programs,
-    scenario: Scenario,
-    peer: Peer,
+    place: &Place,
+    (round, scenario, peer): (u32, Scenario, Peer),
     seconds: f64,
-    cores: Cores,
-    folder: &Path,
+    quiet: f64,
+    attempts: u32,
 ) -> Result<Reading> {
-    let stage = Stage::set(programs, peer, cores, folder)?;
-    let shape = scenario.shape(seconds);
-    warm_up(&stage, shape).context("warm-up")?;
-    let hop = stage.hop.as_ref().map(|hop| hop.tree()).unwrap_or_default();
-    let mut rest = stage.engine.tree();
-    rest.push(std::process::id());
-
-    let machine = Machine::now()?;
-    let (started, hop_before) = (Instant::now(), cpu::of_processes(&hop)?);
-    let rest_before = cpu::of_processes(&rest)?;
-    let mut tally = Load::run(work(&stage, shape))?;
-    let used = cpu::of_processes(&hop)? - hop_before;
-    let seconds = started.elapsed().as_secs_f64();
-    let ours = used + (cpu::of_processes(&rest)? - rest_before);
-    let foreign = Machine::now()?.foreign_cores(&machine, ours);
-    Ok(Reading {
-        scenario,
-        peer,
-        events: tally.events,
-        responses: tally.responses,
-        seconds,
-        cpu: used.as_secs_f64(),
-        latency: latency(&mut tally),
-        foreign,
-    })
-}
-
-fn work(stage: &Stage, shape: Shape) -> Work {
-    Work {
-        target: stage.target,
-        connections: shape.connections,
-        order: shape.order,
-        spread: shape.spread,
-        until: shape.until,
+    let mut best: Option<Reading> = None;
+    for attempt in 1..=attempts.max(1) {
+        let (figures, foreign_cores) = match scenario.kind(seconds) {
+            Kind::Load(shape) => load::take(place, scenario, peer, shape),
+            Kind::Open(streams) => open::take(place, peer, streams),
+            Kind::Start => start::take(place, peer),
+        }
+        .with_context(|| format!("round {round}, {} through {peer}", scenario.name()))?;
+        let foreign = foreign_cores.unwrap_or_default();
+        let is_best = best
+            .as_ref()
+            .is_none_or(|best| foreign < best.foreign_cores.unwrap_or_default());
+        if is_best {
+            best = Some(Reading {
+                round,
+                scenario,
+                peer,
+                figures,
+                foreign_cores,
+                attempts: attempt,
+                is_disturbed: foreign > quiet,
+            });
+        }
+        if foreign <= quiet {
+            break;
+        }
     }
-}
-
-/// A short load of the same kind: connections to the engine exist, code and pages are there.
-fn warm_up(stage: &Stage, shape: Shape) -> Result<()> {
-    let mut work = work(stage, shape);
-    work.spread = Duration::ZERO;
-    work.until = Until::Requests(2);
-    work.order = match work.order {
-        crate::order::Order::Stream { batch, .. } => crate::order::Order::Stream {
-            events: 4,
-            batch,
-            interval: Duration::from_millis(1),
-        },
-        order => order,
-    };
-    Load::run(work)?;
-    Ok(())
-}
-
-fn latency(tally: &mut Tally) -> Option<[f64; 3]> {
-    let latencies = &mut tally.latencies;
-    Some([
-        latencies.quantile(0.5)?,
-        latencies.quantile(0.9)?,
-        latencies.quantile(0.99)?,
-    ])
+    best.context("no attempt")
 }

@@ -1,14 +1,14 @@
 //! Engine double, hop and client in their places: one core for the hop, another for the rest.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-use crate::peers::process::{Process, free_port};
+use crate::peers::process::{Process, free_ports};
 use crate::peers::{Peer, Ports, Programs};
 
 /// The cores that are used.
@@ -39,57 +39,117 @@ impl Cores {
     }
 }
 
-/// A running engine with a hop in front of it.
-#[derive(Debug)]
-pub struct Stage {
-    /// Where clients go.
-    pub target: SocketAddr,
-    /// The ports.
-    pub ports: Ports,
-    /// The engine.
-    pub engine: Process,
-    /// The hop, unless it is direct.
-    pub hop: Option<Process>,
+/// Where and how hops are put up.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The programs.
+    pub programs: Programs,
+    /// The cores.
+    pub cores: Cores,
+    /// Folder for settings and logs.
+    pub folder: PathBuf,
 }
 
-impl Stage {
-    /// Starts both; files go to `folder`.
+/// A running hop.
+#[derive(Debug)]
+pub struct Hop {
+    /// Its process.
+    pub process: Process,
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// The admin port, where it has one.
+    pub admin: Option<SocketAddr>,
+}
+
+impl Hop {
+    /// Starts a hop in front of an engine; it may not listen yet.
     ///
     /// # Errors
     ///
-    /// One of them does not start.
-    pub fn set(programs: &Programs, peer: Peer, cores: Cores, folder: &Path) -> Result<Self> {
+    /// It can't be started.
+    pub fn start(place: &Place, peer: Peer, engine: SocketAddr) -> Result<Self> {
+        let [listen, admin] = free_ports()?;
         let ports = Ports {
-            upstream: free_port()?,
-            listen: free_port()?,
-            admin: free_port()?,
+            upstream: engine.port(),
+            listen,
+            admin,
         };
-        ensure!(
-            ports.upstream != ports.listen && ports.listen != ports.admin,
-            "the same port twice"
-        );
-        let upstream = SocketAddr::from(([127, 0, 0, 1], ports.upstream));
-        let mut command = Command::new(std::env::current_exe()?);
-        command.args(["engine", &upstream.to_string()]);
-        let mut engine = Process::start(&command, "engine", cores.load, folder)?;
-        engine.wait_for(upstream)?;
-        if peer == Peer::Direct {
-            return Ok(Self {
-                target: upstream,
-                ports,
-                engine,
-                hop: None,
-            });
-        }
-        let target = SocketAddr::from(([127, 0, 0, 1], ports.listen));
-        let command = programs.command(peer, ports, folder)?;
-        let mut hop = Process::start(&command, peer.name(), cores.hop, folder)?;
-        hop.wait_for(target)?;
+        let command = place.programs.command(peer, ports, &place.folder)?;
+        let process = Process::start(&command, peer.name(), place.cores.hop, &place.folder)?;
         Ok(Self {
-            target,
-            ports,
-            engine,
-            hop: Some(hop),
+            process,
+            listen: local(listen),
+            admin: (peer == Peer::Spectap).then(|| local(admin)),
         })
     }
+}
+
+/// A running engine with a hop in front of it.
+#[derive(Debug)]
+pub struct Stage {
+    /// The engine.
+    pub engine: Process,
+    /// Where the engine listens.
+    pub engine_address: SocketAddr,
+    /// The hop, unless it is direct.
+    pub hop: Option<Hop>,
+}
+
+impl Stage {
+    /// Starts both and waits until they listen.
+    ///
+    /// # Errors
+    ///
+    /// One of them does not.
+    pub fn set(place: &Place, peer: Peer) -> Result<Self> {
+        let (engine, engine_address) = engine(place)?;
+        let mut hop = None;
+        if peer != Peer::Direct {
+            let mut started = Hop::start(place, peer, engine_address)?;
+            started.process.wait_for(started.listen)?;
+            hop = Some(started);
+        }
+        Ok(Self {
+            engine,
+            engine_address,
+            hop,
+        })
+    }
+
+    /// Where clients go.
+    pub fn target(&self) -> SocketAddr {
+        self.hop
+            .as_ref()
+            .map_or(self.engine_address, |hop| hop.listen)
+    }
+
+    /// The admin port of the hop.
+    pub fn admin(&self) -> Option<SocketAddr> {
+        self.hop.as_ref()?.admin
+    }
+
+    /// The processes of the hop.
+    pub fn hop_processes(&self) -> Vec<u32> {
+        let hop = self.hop.as_ref();
+        hop.map(|hop| hop.process.tree()).unwrap_or_default()
+    }
+}
+
+/// Starts an engine and waits until it listens.
+///
+/// # Errors
+///
+/// It does not.
+pub fn engine(place: &Place) -> Result<(Process, SocketAddr)> {
+    let [port] = free_ports()?;
+    let address = local(port);
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["engine", &address.to_string()]);
+    let mut engine = Process::start(&command, "engine", place.cores.load, &place.folder)?;
+    engine.wait_for(address)?;
+    Ok((engine, address))
+}
+
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
 }

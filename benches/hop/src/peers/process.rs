@@ -108,11 +108,19 @@ impl Drop for Process {
     }
 }
 
-/// A port that nobody uses at the moment.
+/// Ports that nobody uses at the moment.
 ///
 /// # Errors
 ///
-/// There is none.
-pub fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+/// There are none.
+pub fn free_ports<const N: usize>() -> Result<[u16; N]> {
+    let mut ports = [0; N];
+    // All are held until the last one is found, so that none comes twice.
+    let mut held = Vec::new();
+    for port in &mut ports {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        *port = listener.local_addr()?.port();
+        held.push(listener);
+    }
+    Ok(ports)
 }

@@ -1,0 +1,106 @@
+//! Those who look at spectap while it works: a scraper, and subscribers of its live feed.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use crate::fetch;
+
+/// How many subscribe.
+const SUBSCRIBERS: usize = 50;
+
+/// Time between scrapes.
+const SCRAPE: Duration = Duration::from_secs(1);
+
+/// Time between looks at what the subscribers got.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Watchers at work.
+#[derive(Debug)]
+pub struct Watchers {
+    stop: Sender<()>,
+    thread: JoinHandle<Result<u32>>,
+    /// Subscribers; none where the feed does not answer.
+    pub subscribers: usize,
+}
+
+impl Watchers {
+    /// Begins to look at an admin port.
+    ///
+    /// # Errors
+    ///
+    /// It is not there.
+    pub fn begin(admin: SocketAddr) -> Result<Self> {
+        let mut sockets = Vec::new();
+        while sockets.len() < SUBSCRIBERS {
+            match subscribe(admin)? {
+                Some(socket) => sockets.push(socket),
+                None => break,
+            }
+        }
+        let (stop, stopped) = channel();
+        let subscribers = sockets.len();
+        let thread = std::thread::spawn(move || {
+            let (mut scrapes, mut buffer) = (0, vec![0; 64 << 10]);
+            let looks = SCRAPE.as_millis() / LOOK.as_millis();
+            for look in 0.. {
+                if stopped.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
+                    break;
+                }
+                for socket in &mut sockets {
+                    drain(socket, &mut buffer)?;
+                }
+                if look % looks == 0 {
+                    fetch::get(admin, "/metrics")?;
+                    scrapes += 1;
+                }
+            }
+            Ok(scrapes)
+        });
+        Ok(Self {
+            stop,
+            thread,
+            subscribers,
+        })
+    }
+
+    /// Stops, and says how many scrapes there were.
+    ///
+    /// # Errors
+    ///
+    /// A scrape failed, or the feed ended.
+    pub fn finish(self) -> Result<u32> {
+        // It may have ended by an error of its own, which is told below.
+        let _ = self.stop.send(());
+        let ended = self.thread.join();
+        ended.unwrap_or_else(|_| anyhow::bail!("the watcher panicked"))
+    }
+}
+
+/// Subscribes, if the feed answers.
+fn subscribe(admin: SocketAddr) -> Result<Option<TcpStream>> {
+    let mut socket = TcpStream::connect(admin)?;
+    socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+    write!(
+        socket,
+        "GET /api/v1/stream HTTP/1.1\r\nHost: {admin}\r\nAccept: text/event-stream\r\n\r\n"
+    )?;
+    let mut start = [0; 12];
+    socket.read_exact(&mut start)?;
+    socket.set_nonblocking(true)?;
+    Ok((start == *b"HTTP/1.1 200").then_some(socket))
+}
+
+fn drain(socket: &mut TcpStream, buffer: &mut [u8]) -> Result<()> {
+    loop {
+        match socket.read(buffer) {
+            Ok(read) => ensure!(read > 0, "the live feed ended"),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
