@@ -163,14 +163,14 @@ impl Scenario {
     }
 }
 
-/// Token events of a paced stream: a short answer.
-const ANSWER: u32 = 100;
+/// Token events of a paced stream: an answer of usual length, over which the cost of its request is spread.
+const ANSWER: u32 = 200;
 
 /// Token events of a stream that goes as fast as it can: so many that a request's own cost hardly shows.
 const FLOOD: u32 = 4_000;
 
 fn paced(connections: usize, rate: u32, seconds: f64) -> Kind {
-    let streams = (seconds * f64::from(rate) / f64::from(ANSWER)).round();
+    let streams = (seconds * f64::from(rate) / f64::from(ANSWER)).ceil();
     Kind::Load(Shape {
         order: Order::Stream {
             events: ANSWER,

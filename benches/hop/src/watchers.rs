@@ -104,3 +104,56 @@ fn drain(socket: &mut TcpStream, buffer: &mut [u8]) -> Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Instant;
+
+    use super::*;
+
+    /// An admin port that counts scrapes; its feed answers with `feed` and goes on.
+    fn admin_port(feed: &'static str) -> (SocketAddr, Arc<AtomicU32>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let scrapes = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&scrapes);
+        std::thread::spawn(move || {
+            let mut open = Vec::new();
+            for socket in listener.incoming() {
+                let (mut socket, mut request) = (socket.unwrap(), [0; 1024]);
+                let read = socket.read(&mut request).unwrap();
+                if request[..read].starts_with(b"GET /metrics ") {
+                    count.fetch_add(1, Ordering::SeqCst);
+                    write!(socket, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+                } else {
+                    write!(socket, "{feed}\r\n\r\ndata: 1\n\n").unwrap();
+                    open.push(socket);
+                }
+            }
+        });
+        (address, scrapes)
+    }
+
+    fn watch(feed: &'static str) -> (usize, u32) {
+        let (admin, scrapes) = admin_port(feed);
+        let (watchers, started) = (Watchers::begin(admin).unwrap(), Instant::now());
+        while scrapes.load(Ordering::SeqCst) == 0 {
+            assert!(started.elapsed() < Duration::from_secs(10), "no scrape");
+            std::thread::yield_now();
+        }
+        (watchers.subscribers, watchers.finish().unwrap())
+    }
+
+    #[test]
+    fn the_feed_is_subscribed_to_where_it_answers_and_the_port_is_scraped_anyway() {
+        let (subscribers, scrapes) = watch("HTTP/1.1 200 OK");
+        assert_eq!(subscribers, SUBSCRIBERS);
+        assert!(scrapes > 0);
+        let (subscribers, scrapes) = watch("HTTP/1.1 404 Not Found");
+        assert_eq!(subscribers, 0);
+        assert!(scrapes > 0);
+    }
+}

@@ -29,10 +29,10 @@ impl Process {
     pub fn start(command: &Command, name: &str, core: usize, folder: &Path) -> Result<Self> {
         let log = folder.join(format!("{name}.log"));
         let log = File::create(&log).with_context(|| log.display().to_string())?;
-        // taskset replaces itself with the program, so the process id is the program's.
-        let child = Command::new("taskset")
-            .arg("-c")
-            .arg(core.to_string())
+        // Both replace themselves by what they start, so the process id is the program's. setpriv sees to it that the
+        // program ends even if this one is killed.
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "TERM", "taskset", "-c", &core.to_string()])
             .arg(command.get_program())
             .args(command.get_args())
             .stdin(Stdio::null())

@@ -34,19 +34,26 @@ pub fn take(place: &Place, scenario: Scenario, peer: Peer, shape: Shape) -> Resu
         _ => None,
     };
     let hop = stage.hop_processes();
+    settle(&hop)?;
     let mut rest = stage.engine.tree();
     rest.push(std::process::id());
 
     let (machine, started) = (Machine::now()?, Instant::now());
     let rest_before = cpu::of_processes(&rest)?;
     let hop_before = cpu::of_processes(&hop)?;
-    let mut tally = Load::run(work)?;
+    let mut load = Load::new(work)?;
+    load.drive(|_| false)?;
+    // The connections are still open: to close them is no part of the load.
     let used = cpu::of_processes(&hop)? - hop_before;
     let ours = used + (cpu::of_processes(&rest)? - rest_before);
     let elapsed = started.elapsed();
     let foreign = Machine::now()?.foreign_cores(&machine, ours);
 
-    let mut figures = figures(&mut tally, elapsed, stage.hop.is_some().then_some(used));
+    let mut figures = figures(
+        &mut load.tally,
+        elapsed,
+        stage.hop.is_some().then_some(used),
+    );
     if let Some(watchers) = watchers {
         let subscribers = watchers.subscribers;
         let scrapes = watchers.finish()?;
@@ -74,6 +81,20 @@ fn warm_up(work: Work) -> Work {
             order @ Order::Unary { .. } => order,
         },
         ..work
+    }
+}
+
+/// Waits until a hop has nothing to do any more, such as closing the connections of the warm-up.
+fn settle(hop: &[u32]) -> Result<()> {
+    let started = Instant::now();
+    loop {
+        let before = cpu::of_processes(hop)?;
+        std::thread::sleep(Duration::from_millis(20));
+        let used = cpu::of_processes(hop)? - before;
+        // On a machine that is busy with something else it may not get to its rest; then so be it.
+        if used < Duration::from_micros(200) || started.elapsed() > Duration::from_secs(2) {
+            return Ok(());
+        }
     }
 }
 
