@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo build test tools bench fuzz e2e-vllm parity clean
+.PHONY: help demo build test tools bench micro-bench fuzz e2e-vllm parity clean
 
 PYTHON ?= python3
 FUZZ_SECONDS ?= 60
@@ -23,6 +23,7 @@ build: ## the release binary, target/release/spectap
 test: tools ## everything that a change must pass; with CI=true nothing may be skipped
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
+	cargo fmt --manifest-path benches/hop/Cargo.toml --check
 	cargo clippy --locked --all-targets --all-features -- -D warnings
 	cargo clippy --locked -- -D warnings
 	$(PYTHON) .ci/licences.py
@@ -51,7 +52,14 @@ $(VENV)/.installed: tests/e2e/requirements.txt
 fuzz: ## every fuzz target for FUZZ_SECONDS each (60); what one finds stays in fuzz/artifacts
 	fuzz/run.sh $(FUZZ_SECONDS)
 
-bench: ## micro-benchmarks of the observer
+# BENCH_SPECTAP=FILE measures another binary; BENCH_ROUNDS, BENCH_SECONDS, BENCH_ONLY and BENCH_PEERS make it longer or
+# shorter, as docs/benchmarks.md tells.
+bench: $(if $(BENCH_SPECTAP),,build) ## the hop beside nginx, HAProxy, Envoy and others, half an hour; rewrites docs/benchmarks.md
+	sh benches/hop/peers/install.sh .work/bench
+	cargo build --locked --release --manifest-path benches/hop/Cargo.toml --target-dir target
+	target/release/hop-bench run
+
+micro-bench: ## micro-benchmarks of the observer and of the memory that figures take
 	cargo bench --locked
 
 e2e-vllm: $(VENV)/.installed ## a real vLLM on the CPU, the official client, vLLM's counters beside spectap's (3 GB of disk)
