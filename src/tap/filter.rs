@@ -16,6 +16,7 @@ use bytes::Bytes;
 use super::event::{Finish, Kind, classify, may_be_caused};
 use super::injection::Added;
 use super::learned::Fingerprint;
+use super::likeness::LastContent;
 use super::sse::{LARGEST_EVENT, Splitter};
 
 /// What happened in a stripped stream that others must know.
@@ -41,12 +42,15 @@ pub(super) enum Restore {
 /// The filter of one stream.
 pub struct Filter {
     splitter: Splitter,
+    last_content: LastContent,
     added: Added,
     restore: Restore,
     report: Box<dyn FnMut(Incident) + Send>,
     out: VecDeque<Bytes>,
     /// Bytes of the unfinished block that are not out yet.
     pending: Vec<Bytes>,
+    /// What ended in the chunk at hand, empty between two chunks: its room is used again.
+    blocks: Vec<(usize, Kind)>,
     /// Some bytes of the unfinished block are out already.
     partly_out: bool,
     /// The finish event and the comments behind it.
@@ -96,12 +100,14 @@ impl Filter {
         report: Box<dyn FnMut(Incident) + Send>,
     ) -> Self {
         Self {
+            last_content: LastContent::default(),
             splitter: Splitter::default(),
             added,
             restore,
             report,
             out: VecDeque::new(),
             pending: Vec::new(),
+            blocks: Vec::new(),
             partly_out: false,
             held: None,
             begun: false,
@@ -131,11 +137,11 @@ impl Filter {
                 }
             }
         }
-        let mut blocks = Vec::new();
+        let mut blocks = std::mem::take(&mut self.blocks);
         let mut begun = self.begun;
         let read = catch_unwind(AssertUnwindSafe(|| {
             self.splitter.feed(&chunk, |block| {
-                let kind = classify(&block, !begun, self.added);
+                let kind = classify(&block, !begun, self.added, &mut self.last_content);
                 begun |= !matches!(kind, Kind::NoData);
                 blocks.push((block.end, kind));
             });
@@ -149,16 +155,23 @@ impl Filter {
         self.begun = begun;
         self.ended_in_cr =
             blocks.last().is_some_and(|(end, _)| *end == chunk.len()) && chunk.ends_with(b"\r");
-        for (end, kind) in blocks {
+        for (end, kind) in blocks.drain(..) {
             let piece = chunk.slice(start.min(end)..end);
             start = end;
             if self.passing {
                 self.out.push_back(piece);
+            } else if matches!(kind, Kind::Other) && self.pending.is_empty() && self.held.is_none()
+            {
+                // Nearly every event of a stream.
+                self.partly_out = false;
+                self.dropped = false;
+                self.emit([piece]);
             } else {
                 self.pending.push(piece);
                 self.block(kind);
             }
         }
+        self.blocks = blocks;
         let rest = chunk.slice(start..);
         if self.passing {
             self.emit([rest]);

@@ -21,6 +21,7 @@ mod inject;
 mod injection;
 pub mod json;
 mod learned;
+pub mod likeness;
 mod members;
 pub mod needle;
 pub mod reply;

@@ -74,20 +74,35 @@ static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         .ok()
 });
 
+/// What the search says of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// It must be parsed.
+    Parse,
+    /// It is content and nothing else; where its text begins, behind the quote, if it has just one.
+    Content { text_at: Option<usize> },
+}
+
 /// Whether the data of an event must be parsed; if not, it is content and nothing else.
 pub fn must_parse(data: &[u8]) -> bool {
+    look(data) == Look::Parse
+}
+
+/// Searches the data of an event.
+pub(super) fn look(data: &[u8]) -> Look {
     let Some(search) = &*SEARCH else {
-        return true;
+        return Look::Parse;
     };
+    let text_at = |value: &[u8]| data.len() - value.len() + 1;
     let mut seen = Seen::default();
     for found in search.find_iter(data) {
         let rule = PATTERNS[found.pattern().as_usize()].1;
         let value = member_value(&data[found.end()..]);
         match (rule, value) {
-            (Rule::Always, _) => return true,
+            (Rule::Always, _) => return Look::Parse,
             (Rule::UnlessNull, value) => {
                 if !value.is_some_and(|value| value.starts_with(b"null")) {
-                    return true;
+                    return Look::Parse;
                 }
             }
             (Rule::BlockDelta, _) => seen.block_delta = true,
@@ -95,36 +110,41 @@ pub fn must_parse(data: &[u8]) -> bool {
             (_, None) => {}
             (Rule::If(byte), Some(value)) => {
                 if value.first() == Some(&byte) {
-                    return true;
+                    return Look::Parse;
                 }
             }
             (Rule::IfEmpty, Some(value)) => {
                 if !is_filled(value, b'[', b']') {
-                    return true;
+                    return Look::Parse;
                 }
                 seen.choices = true;
             }
             (Rule::Delta, Some(value)) => {
                 if !is_filled(value, b'{', b'}') {
-                    return true;
+                    return Look::Parse;
                 }
                 seen.delta = true;
             }
             (Rule::Text(kind), Some(value)) => {
                 if !is_filled(value, b'"', b'"') {
-                    return true;
+                    return Look::Parse;
                 }
-                seen.note_text(kind);
+                seen.note_text(kind, text_at(value));
             }
             (Rule::OtherText(kind), Some(value)) => {
                 if is_filled(value, b'"', b'"') {
-                    seen.note_text(kind);
+                    seen.note_text(kind, text_at(value));
                 }
             }
             (Rule::Tokens, Some(value)) => seen.tokens |= is_list_of_numbers(value),
         }
     }
-    !seen.is_content()
+    if !seen.is_content() {
+        return Look::Parse;
+    }
+    Look::Content {
+        text_at: seen.text_at.filter(|_| seen.texts == 1),
+    }
 }
 
 /// What one event has.
@@ -136,10 +156,15 @@ struct Seen {
     message_text: bool,
     plain_text: bool,
     tokens: bool,
+    texts: usize,
+    /// Where the last of the texts begins.
+    text_at: Option<usize>,
 }
 
 impl Seen {
-    fn note_text(&mut self, kind: Kind) {
+    fn note_text(&mut self, kind: Kind, at: usize) {
+        self.texts += 1;
+        self.text_at = Some(at);
         match kind {
             Kind::Message => self.message_text = true,
             Kind::Plain => self.plain_text = true,

@@ -4,6 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Input, reference};
+use crate::tap::likeness::LastContent;
 use crate::tap::members::members;
 use crate::tap::needle::must_parse;
 use crate::tap::reply::fuzzing::is_plain_content;
@@ -22,18 +23,27 @@ enum Place {
     Elsewhere,
 }
 
-/// Searches an event's data. Promises: where the search says that it is content and nothing else, a parser says so
-/// too, as long as the names stand where engines put them.
+/// Searches the data of events. Promises: where the search, or the likeness to the event before, says that one is content
+/// and nothing else, a parser says so too, as long as the names stand where engines put them.
 ///
-/// The text is the data. `how` and `cuts` have no meaning.
+/// Each line of the text is an event, and all of it is one as well. `how` and `cuts` have no meaning.
 pub fn needle(data: &[u8]) {
     let Some(input) = Input::read(data) else {
         return;
     };
-    if must_parse(input.text) {
-        return;
+    let mut last = LastContent::default();
+    for event in input.text.split(|byte| *byte == b'\n') {
+        if !last.must_parse(event) {
+            is_content(event);
+        }
     }
-    let Ok(text) = std::str::from_utf8(input.text) else {
+    if !must_parse(input.text) {
+        is_content(input.text);
+    }
+}
+
+fn is_content(event: &[u8]) {
+    let Ok(text) = std::str::from_utf8(event) else {
         return;
     };
     if !matches!(serde_json::from_str(text), Ok(Value::Object(_)))
@@ -42,7 +52,7 @@ pub fn needle(data: &[u8]) {
     {
         return;
     }
-    assert!(is_plain_content(input.text), "more or less than content");
+    assert!(is_plain_content(event), "more or less than content");
 }
 
 /// Whether every name that the search knows stands in its place.

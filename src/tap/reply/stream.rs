@@ -11,7 +11,7 @@ use super::sequences::Sequences;
 use crate::engines::{Options, Payloads};
 use crate::observation::Reason;
 use crate::tap::json::{Reducer, Unreadable};
-use crate::tap::needle::must_parse;
+use crate::tap::likeness::LastContent;
 use crate::tap::sse::{Block, LARGEST_EVENT, Splitter};
 
 /// State between two reads of a stream.
@@ -29,6 +29,7 @@ struct EventReader {
     reply: Reply,
     sequences: Sequences,
     object_seen: bool,
+    last_content: LastContent,
 }
 
 impl StreamObserver {
@@ -123,7 +124,10 @@ impl EventReader {
         self.reply.events += 1;
         if data.trim_ascii() == b"[DONE]" {
             self.reply.done_seen = true;
-        } else if self.reply.first_content.is_some() && !may_be_cut && !must_parse(&data) {
+        } else if self.reply.first_content.is_some()
+            && !may_be_cut
+            && !self.last_content.must_parse(&data)
+        {
             self.reply.note_content(at);
         } else {
             let mut reducer = Reducer::new();
