@@ -23,6 +23,8 @@ pub use fetch::FetchError;
 pub use gather::SourceError;
 pub use labels::LabelsError;
 
+pub(crate) use gather::{narrow, wants};
+
 use gather::{Gathered, Wanted};
 use labels::Labels;
 use render::Report;
@@ -136,7 +138,7 @@ pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportErr
         report
     } else {
         let mut snapshot = fetch::snapshot(&args.from, &query, token).await?;
-        gather::narrow(&mut snapshot, &query);
+        narrow(&mut snapshot, &query);
         let mut report = Report::of_snapshot(snapshot, &args.by);
         if args.format == ReportFormat::Synthetic {
             report.widths = gather::widths(&fetch::recorded(&args.from, token).await?, &query);

@@ -271,7 +271,7 @@ fn as_group(summary: Summary) -> summary::GroupSummary {
 }
 
 /// Narrows a whole snapshot to what is asked for.
-pub(super) fn narrow(snapshot: &mut Snapshot, query: &Query) {
+pub(crate) fn narrow(snapshot: &mut Snapshot, query: &Query) {
     snapshot.groups.retain(|group| query.wants(&group.key));
     // A window keeps its edges.
     if snapshot.window == Window::All {
@@ -298,8 +298,9 @@ fn note_width(widths: &mut Widths, observation: &Observation) {
     }
 }
 
-fn wants(query: &Query, observation: &Observation) -> bool {
-    query.wants(&key(observation))
+/// Whether an exchange is asked for.
+pub(crate) fn wants(query: &Query, observation: &Observation) -> bool {
+    query.wants(&key(observation)) && (query.run.is_none() || query.run == observation.run)
 }
 
 fn key(observation: &Observation) -> GroupKey {
