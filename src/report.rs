@@ -23,7 +23,7 @@ pub use fetch::FetchError;
 pub use gather::SourceError;
 pub use labels::LabelsError;
 
-pub(crate) use gather::{narrow, wants};
+pub(crate) use gather::{list_of_runs, narrow, wants};
 
 use gather::{Gathered, Wanted};
 use labels::Labels;
@@ -35,9 +35,9 @@ pub enum ReportError {
     /// What is asked for can't be.
     #[error("--{0}")]
     Query(QueryError),
-    /// A window or a run of single exchanges.
+    /// A window of single exchanges.
     #[error(
-        "--window and --run ask a running tap for its statistics, which are no single exchanges: they don't go with files, \
+        "--window asks a running tap for its statistics, which are no single exchanges: it does not go with files, \
          --bodies, --labels, --format jsonl or --by hour"
     )]
     NoStatistics,
@@ -112,7 +112,7 @@ pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportErr
         || args.by.contains(&By::Hour)
         || !args.files.is_empty()
         || args.bodies.is_some();
-    if needs_exchanges && (args.window != Window::All || args.run.is_some()) {
+    if needs_exchanges && args.window != Window::All {
         return Err(ReportError::NoStatistics);
     }
     let mut report = if needs_exchanges {

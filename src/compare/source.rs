@@ -13,7 +13,7 @@ use crate::export::Query;
 use crate::export::compare::Side;
 use crate::export::snapshot::{Snapshot, VERSION};
 use crate::observation::{Observation, ObservationSink};
-use crate::report::{FetchError, fetch, narrow, wants};
+use crate::report::{FetchError, fetch, list_of_runs, narrow, wants};
 use crate::stats::compare::RunFigures;
 use crate::stats::{Statistics, Window};
 use crate::store::records::{self, Head, Line, Manifest};
@@ -56,7 +56,7 @@ pub enum SourceError {
     /// A run that is not there.
     #[error(
         "{name}: there is no exchange of that run; the runs there are: {}",
-        list(runs)
+        list_of_runs(runs)
     )]
     NoRun {
         /// What was given.
@@ -95,13 +95,6 @@ pub enum SourceError {
         /// Its version.
         version: u64,
     },
-}
-
-fn list(runs: &BTreeSet<String>) -> String {
-    match runs.is_empty() {
-        true => "none".to_owned(),
-        false => Vec::from_iter(runs.iter().map(String::as_str)).join(", "),
-    }
 }
 
 /// How the sides of a comparison are read.
