@@ -168,6 +168,7 @@ fn tap_settings(args: &DemoArgs, engine_url: &str) -> Result<Config, UpstreamAdd
         usage_details: false,
         tag: TagSource::default(),
         most_series: 5_000,
+        metric_facet: None,
         admin_token: None,
         protect_metrics: false,
         records: None,

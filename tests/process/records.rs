@@ -97,6 +97,21 @@ fn files(path: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
+fn the_facet_that_is_named_stands_on_the_counters_of_a_running_tap() {
+    let (_engine, address) = simulate("vllm");
+    let (_tap, data, admin) = Running::serve(address, &["--metric-facet=stream"]);
+    chat(data, 1, true);
+    chat(data, 1, false);
+    for value in ["true", "false"] {
+        let series = format!(
+            "spectap_spec_decode_requests_total{{acceptance=\"recorded\",backend=\"vllm\",model_name=\"demo\",\
+             reason=\"none\",stream=\"{value}\"}}"
+        );
+        until(&series, || metric(admin, &series) == 1);
+    }
+}
+
+#[test]
 fn the_numbers_of_a_records_file_equal_those_of_the_tap_that_wrote_it() {
     for (engine, format) in [("vllm", "spectap"), ("trtllm", "aiperf")] {
         let directory = tempfile::tempdir().unwrap();
