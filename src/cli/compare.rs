@@ -15,7 +15,8 @@ use crate::stats::compare::PairBy;
 pub struct CompareArgs {
     /// What the others are held against: admin address of a tap (http://HOST:PORT), or a file: its records, or its
     /// snapshot (`/api/v1/snapshot`). A part of either is named behind it: http://HOST:PORT?run=NAME, FILE#run=NAME, and
-    /// likewise tag=, model=, engine=, and window= of a tap. It may be a run without speculation.
+    /// likewise tag=, model=, engine=, and window= of a tap; ?run=NAME alone is of the tap at http://127.0.0.1:8091. It
+    /// may be a run without speculation.
     #[arg(value_name = "BASE")]
     pub base: String,
 

@@ -17,12 +17,20 @@ pub(super) enum Place {
     File(PathBuf),
 }
 
-/// Reads `URL?run=NAME` or `FILE#run=NAME`. The parameters are those of the admin port; `window` is for a tap that names
+/// The tap that `?run=NAME` alone is of.
+const DEFAULT_TAP: &str = "http://127.0.0.1:8091";
+
+/// Reads `URL?run=NAME`, `?run=NAME` or `FILE#run=NAME`. The parameters are those of the admin port; `window` is for a tap that names
 /// none.
 pub(super) fn read(name: &str, window: Window) -> Result<(Place, Query), SourceError> {
-    let is_tap = name.starts_with("http://") || name.starts_with("https://");
+    let is_tap = ["http://", "https://", "?"]
+        .iter()
+        .any(|start| name.starts_with(start));
     let (place, parameters) = match is_tap {
-        true => name.split_once('?').unwrap_or((name, "")),
+        true => match name.split_once('?').unwrap_or((name, "")) {
+            ("", parameters) => (DEFAULT_TAP, parameters),
+            named => named,
+        },
         // A file may have such a name itself.
         false if Path::new(name).exists() => (name, ""),
         false => name.rsplit_once('#').unwrap_or((name, "")),
@@ -75,6 +83,7 @@ mod tests {
     fn a_tap_is_narrowed_behind_a_question_mark_and_a_file_behind_a_hash() {
         let (tap, query) = place("http://127.0.0.1:8091?run=k%20=%208&tag=a");
         assert_eq!(tap, Place::Tap("http://127.0.0.1:8091".into()));
+        assert_eq!(place("?run=k%20=%208&tag=a"), (tap, query.clone()));
         assert_eq!(
             (query.run.as_deref(), query.tag.as_deref()),
             (Some("k = 8"), Some("a"))

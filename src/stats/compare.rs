@@ -9,8 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::MOST_TAGS;
 use super::group::{Group, GroupKey};
 use super::interval::{FEW_REQUESTS, Interval};
+use super::names::BoundedNames;
 
 mod latency;
 mod margin;
@@ -169,9 +171,16 @@ pub fn compare(base: &RunFigures, other: &RunFigures, comparisons: usize, seed: 
         |positions| level_of_each(SHARE_OF_POSITIONS, comparisons, positions),
     );
     let nothing = Group::default();
-    let categories = categories(&base.by_tag, &other.by_tag, comparisons, |tag, level| {
-        let [base, other] =
-            [base, other].map(|run: &RunFigures| run.by_tag.get(tag).unwrap_or(&nothing));
+    let tags: BTreeSet<&Option<String>> = base.by_tag.keys().chain(other.by_tag.keys()).collect();
+    let tagged = tags.into_iter().map(|tag| {
+        let sides = [base, other].map(|run| run.by_tag.get(tag).unwrap_or(&nothing));
+        Tagged {
+            tag,
+            requests: sides.map(|group| group.evidence.samples.len()),
+            sides,
+        }
+    });
+    let categories = categories(tagged.collect(), comparisons, |[base, other], level| {
         unpaired::figures(base, other, level, &mut random)
     });
     figures.into_comparison(None, positions, categories)
@@ -188,36 +197,51 @@ pub fn compare_pairs(pairs: &Pairs, comparisons: usize, seed: u64) -> Comparison
         level_of_each(SHARE_OF_POSITIONS, comparisons, positions)
     });
     let mut by_tag: BTreeMap<Option<String>, Vec<&Pair>> = BTreeMap::new();
+    let mut tags = BoundedNames::new(MOST_TAGS);
     for &pair in all.iter().filter(|pair| pair.base.tag == pair.other.tag) {
-        by_tag.entry(pair.base.tag.clone()).or_default().push(pair);
+        let tag = pair.base.tag.as_deref().map(|tag| tags.admit(tag));
+        by_tag.entry(tag).or_default().push(pair);
     }
-    let categories = categories(&by_tag, &by_tag, comparisons, |tag, level| {
-        let pairs = by_tag.get(tag).map_or(&[][..], Vec::as_slice);
+    let tagged = by_tag.iter().map(|(tag, pairs)| Tagged {
+        tag,
+        requests: [pairs.len(); 2],
+        sides: pairs,
+    });
+    let categories = categories(tagged.collect(), comparisons, |pairs, level| {
         paired::figures(pairs, level, &mut random)
     });
     figures.into_comparison(Some(pairs.pairing), positions, categories)
 }
 
-/// Every tag of either side; none where no request has one.
+/// What two sides have of one tag.
+struct Tagged<'a, T> {
+    tag: &'a Option<String>,
+    requests: [usize; 2],
+    sides: T,
+}
+
+/// The categories; none where no request has a tag. Those with too few requests for a verdict can't err, and leave their
+/// part of the chances to the others.
 fn categories<T>(
-    base: &BTreeMap<Option<String>, T>,
-    other: &BTreeMap<Option<String>, T>,
+    tagged: Vec<Tagged<'_, T>>,
     comparisons: usize,
-    mut figures: impl FnMut(&Option<String>, f64) -> Figures,
+    mut figures: impl FnMut(T, f64) -> Figures,
 ) -> Vec<CategoryDifference> {
-    let tags: BTreeSet<&Option<String>> = base.keys().chain(other.keys()).collect();
-    if tags.iter().all(|tag| tag.is_none()) {
+    if tagged.iter().all(|it| it.tag.is_none()) {
         return Vec::new();
     }
-    let compared = tags
-        .iter()
-        .filter(|&&tag| base.contains_key(tag) && other.contains_key(tag));
-    let figures_apart = FIGURES_APART * compared.count();
-    let level = level_of_each(SHARE_OF_CATEGORIES, comparisons, figures_apart);
-    tags.into_iter()
-        .map(|tag| CategoryDifference {
-            tag: tag.clone(),
-            differences: figures(tag, level).differences,
+    let is_enough = |&requests: &usize| requests as u64 >= FEW_REQUESTS;
+    let judged = tagged.iter().filter(|it| it.requests.iter().all(is_enough));
+    let level = level_of_each(
+        SHARE_OF_CATEGORIES,
+        comparisons,
+        FIGURES_APART * judged.count(),
+    );
+    tagged
+        .into_iter()
+        .map(|it| CategoryDifference {
+            tag: it.tag.clone(),
+            differences: figures(it.sides, level).differences,
         })
         .collect()
 }

@@ -206,6 +206,21 @@ fn a_category_that_changed_is_found_although_the_whole_hides_it() {
 }
 
 #[test]
+fn categories_with_too_few_requests_leave_the_others_their_intervals() {
+    let level_beside = |few: u64| {
+        let math = tagged(Some("math"), 60, |number| number % 2);
+        let side = run_of(
+            math.into_iter()
+                .chain(tagged(Some("prose"), few, |number| number % 2)),
+        );
+        let math = &compare(&side, &side, 1, 7).categories[0].differences[0];
+        math.interval.unwrap().level
+    };
+    assert!((level_beside(29) - (1.0 - 0.05 * 0.1 / 2.0)).abs() < 1e-12);
+    assert!((level_beside(30) - (1.0 - 0.05 * 0.1 / 4.0)).abs() < 1e-12);
+}
+
+#[test]
 fn a_category_of_one_side_alone_is_unknown_and_without_tags_there_are_none() {
     let base = run_of(tagged(Some("math"), 60, |number| number % 2));
     let other = run_of(tagged(None, 60, |number| number % 2));

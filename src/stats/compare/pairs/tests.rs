@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::*;
 use crate::observation::Outcome;
 use crate::record::AcceptanceRecord;
-use crate::stats::Group;
 use crate::stats::compare::{Comparison, RunFigures, Verdict, compare, compare_pairs};
 use crate::stats::tests::{observation, record};
+use crate::stats::{Group, MOST_TAGS};
 
 /// A request of ten steps of k = 4.
 fn request(id: u64, accepted: u64) -> Observation {
@@ -154,6 +154,22 @@ fn a_category_holds_the_pairs_whose_requests_both_have_its_tag() {
         .map(|it| (it.tag.as_deref(), it.differences[0].n_base))
         .collect();
     assert_eq!(found, [(Some("a"), 1), (Some("b"), 1)]);
+}
+
+#[test]
+fn a_tag_for_each_prompt_does_not_make_a_category_for_each() {
+    let tagged = requests(200, |id| id % 3)
+        .into_iter()
+        .map(|request| Observation {
+            tag: request.x_request_id.clone(),
+            ..request
+        });
+    let base: Vec<Observation> = tagged.collect();
+    let pairs = Pairs::find(PairBy::TagIndex, &base, &base);
+    assert_eq!(marks(&pairs), (200, 0, 0));
+    let categories = compare_pairs(&pairs, 1, 7).categories;
+    let n: u64 = categories.iter().map(|it| it.differences[0].n_base).sum();
+    assert_eq!((categories.len(), n), (MOST_TAGS + 1, 200));
 }
 
 #[test]
