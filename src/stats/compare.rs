@@ -30,6 +30,9 @@ use margin::{level_of_each, margin};
 use pairs::Pair;
 use width::DraftWidth;
 
+/// How often requests are drawn anew: a standard error is known to about 3 % then.
+const DRAWS: usize = 500;
+
 /// The figures of the whole runs, or of a category, that can err apart from each other: latency, and length or rate.
 /// Where the rate has a verdict, steps carry as many drafts on both sides, and then it says what the length says.
 const FIGURES_APART: usize = 2;

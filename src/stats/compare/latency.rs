@@ -1,9 +1,9 @@
 //! Inter-token latency of two runs, within equal bands of concurrency: a busy engine is slower whatever it drafts.
 
 use super::margin::error_of_draws;
-use super::{Difference, Measured, SpeedUp};
+use super::{DRAWS, Difference, Measured, SpeedUp};
 use crate::stats::group::Group;
-use crate::stats::interval::{Interval, REPLICATES, Sample};
+use crate::stats::interval::{Interval, Sample};
 
 /// Requests of one side that are drawn from.
 pub(super) const MOST_DRAWN_FROM: usize = 2_000;
@@ -64,7 +64,7 @@ pub(super) fn of(
 ) -> (Difference, Option<SpeedUp>) {
     let (mut differences, mut ratios) = (Vec::new(), Vec::new());
     if means.is_some() && requests.iter().all(|&n| n > 1) {
-        for drawn in (0..REPLICATES).filter_map(|_| drawn()) {
+        for drawn in (0..DRAWS).filter_map(|_| drawn()) {
             differences.push(drawn.other - drawn.base);
             ratios.push(drawn.base / drawn.other);
         }

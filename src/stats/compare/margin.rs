@@ -1,7 +1,7 @@
 //! How far the true difference may lie from the measured one: Student's t on the spread that requests drawn anew give.
 //!
 //! Percentiles of the draws would not do: where many figures have to hold together, the ends of each interval lie so far
-//! out that a thousand draws have hardly one beyond them.
+//! out that hundreds of draws have none beyond them.
 
 use crate::stats::interval::LEVEL;
 

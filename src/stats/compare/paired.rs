@@ -6,8 +6,8 @@ use super::margin::error_of_draws;
 use super::pairs::{Pair, Request};
 use super::positions::{self, MOST_POSITIONS};
 use super::width::DraftWidth;
-use super::{Difference, Figures, Measured, PositionDifference};
-use crate::stats::interval::{MOST_DRAWN_FROM, REPLICATES, Sample, Sums};
+use super::{DRAWS, Difference, Figures, Measured, PositionDifference};
+use crate::stats::interval::{MOST_DRAWN_FROM, Sample, Sums};
 use crate::stats::pooled::steps_in;
 
 /// The figures that a verdict is given on.
@@ -58,7 +58,7 @@ fn of_sums(
     let drawn_from = &pairs[..pairs.len().min(MOST_DRAWN_FROM)];
     let mut draws = Vec::new();
     if drawn_from.len() > 1 {
-        for _ in 0..REPLICATES {
+        for _ in 0..DRAWS {
             let drawn = (0..drawn_from.len()).map(|_| drawn_from[random.usize(..drawn_from.len())]);
             if let [Some(base), Some(other)] = values(sums(&mut drawn.into_iter())) {
                 draws.push(other - base);

@@ -2,9 +2,9 @@
 
 use super::margin::error_of_draws;
 use super::width::DraftWidth;
-use super::{Difference, Figures, Measured, latency};
+use super::{DRAWS, Difference, Figures, Measured, latency};
 use crate::stats::group::Group;
-use crate::stats::interval::{Lens, MOST_DRAWN_FROM, REPLICATES, Sample, Sums};
+use crate::stats::interval::{Lens, MOST_DRAWN_FROM, Sample, Sums};
 
 /// The figures that a verdict is given on.
 pub(super) fn figures(
@@ -16,7 +16,7 @@ pub(super) fn figures(
     let sides = [Side::of(base), Side::of(other)];
     let (mut lengths, mut rates) = (Vec::new(), Vec::new());
     if sides.iter().all(|side| side.samples.len() > 1) {
-        for _ in 0..REPLICATES {
+        for _ in 0..DRAWS {
             let [base, other] = [sides[0].draw(random), sides[1].draw(random)];
             lengths.extend(difference(base.length, other.length));
             rates.extend(difference(base.rate, other.rate));

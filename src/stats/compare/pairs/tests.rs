@@ -105,7 +105,7 @@ fn a_small_change_of_every_prompt_is_found_where_unpaired_runs_show_none() {
     // Σ infl² = 20·(2/3)² + 40·(1/3)² steps alike: p(1 − p) / 60 · 60 / 59.
     let half = length.interval.unwrap().high - length.difference.unwrap();
     let error = (2.0_f64 / 9.0 / 59.0).sqrt();
-    // Student's t of 59 degrees at 1 − 0.05 · 0.8 / 2, by a thousand draws.
+    // Student's t of 59 degrees at 1 − 0.05 · 0.8 / 2, by as many draws as there are.
     assert!((half / error - 2.39).abs() < 0.2, "{}", half / error);
     let [base, other] = [base, other].map(|side| {
         let mut group = Group::default();
