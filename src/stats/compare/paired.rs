@@ -6,7 +6,7 @@ use super::margin::error_of_draws;
 use super::pairs::{Pair, Request};
 use super::positions::{self, MOST_POSITIONS};
 use super::width::DraftWidth;
-use super::{DRAWS, Difference, Figures, Measured, PositionDifference};
+use super::{DRAWS, Difference, Figures, Measured, PositionDifference, SpeedUp};
 use crate::stats::interval::{MOST_DRAWN_FROM, Sample, Sums};
 use crate::stats::pooled::steps_in;
 
@@ -79,7 +79,7 @@ fn latency(
     pairs: &[&Pair],
     level: f64,
     random: &mut fastrand::Rng,
-) -> (Difference, Option<super::SpeedUp>) {
+) -> (Difference, Option<SpeedUp>) {
     let timed = both(pairs, |it| it.sample.inter_token_latency_ms.is_some());
     let is_alike =
         |pair: &&Pair| latency::band_of(&pair.base.sample) == latency::band_of(&pair.other.sample);
