@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 
@@ -82,7 +83,9 @@ def aiperf(folder, home, port, arguments):
     ]
     # The width is that of the console text; nothing may be asked of a hub.
     settings = {"HF_HOME": str(home), "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "COLUMNS": "120"}
-    with open(folder / "aiperf.log", "w") as log:
+    # AIPerf leaves files where temporary ones go. The place has a short name, since there are sockets in it, too.
+    with open(folder / "aiperf.log", "w") as log, tempfile.TemporaryDirectory(prefix="parity-") as temporary:
+        settings["TMPDIR"] = temporary
         done = subprocess.run(
             command, env={**os.environ, **settings}, stdout=log, stderr=subprocess.STDOUT, timeout=300, check=False
         )
