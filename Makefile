@@ -70,9 +70,9 @@ parity: $(PARITY)/.installed ## real AIPerf through spectap, all numbers beside 
 	cargo build --locked
 	$(PARITY)/venv/bin/python tests/parity/parity.py --spectap target/debug/spectap --work $(PARITY)
 
-$(PARITY)/.installed: tests/parity/requirements.txt
+$(PARITY)/.installed: tests/parity/requirements.txt tests/parity/pins.txt
 	$(PYTHON) -m venv $(PARITY)/venv
-	$(PARITY)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	$(PARITY)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r $< -c tests/parity/pins.txt
 	@touch $@
 
 clean: ## remove all that the targets above made

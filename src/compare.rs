@@ -5,11 +5,14 @@ use std::path::PathBuf;
 
 use crate::cli::compare::{CompareArgs, CompareFormat};
 use crate::cli::token;
-use crate::export::compare::{comparison, tables};
+use crate::export::compare::{comparison, markdown, text};
 
+mod place;
 mod source;
 
 pub use source::SourceError;
+
+use source::Reading;
 
 /// Why there is no comparison.
 #[derive(Debug, thiserror::Error)]
@@ -58,18 +61,24 @@ pub async fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<(), CompareE
         })?),
         None => None,
     };
-    let base = source::read(&args.base, token.as_deref()).await?;
+    let reading = Reading {
+        window: args.window,
+        is_paired: args.pair.is_some(),
+        token: token.as_deref(),
+    };
+    let base = source::read(&args.base, reading).await?;
     let mut others = Vec::new();
     for other in &args.others {
-        others.push((other.as_str(), source::read(other, token.as_deref()).await?));
+        others.push(source::read(other, reading).await?);
     }
-    let comparison = comparison((&args.base, &base), &others, args.seed);
+    let comparison = comparison(&base, &others, args.pair, args.seed);
     match args.format {
         CompareFormat::Json => {
             serde_json::to_writer_pretty(&mut *out, &comparison)?;
             writeln!(out)?;
         }
-        CompareFormat::Table => write!(out, "{}", tables(&comparison))?,
+        CompareFormat::Table => write!(out, "{}", text(&comparison))?,
+        CompareFormat::Markdown => write!(out, "{}", markdown(&comparison))?,
     }
     out.flush()?;
     Ok(())

@@ -10,6 +10,7 @@ use crate::cli::serve::{Inject, Ready, ServeArgs};
 use crate::cli::token;
 use crate::proxy::UpstreamAddress;
 use crate::record::EngineName;
+use crate::stats::Facet;
 use crate::store::records::RecordsSettings;
 use crate::tap::{AskSglang, ExposeUsage, TagSource};
 
@@ -46,6 +47,8 @@ pub struct Config {
     pub tag: TagSource,
     /// Bound on all series of `/metrics`.
     pub most_series: usize,
+    /// Facet that the acceptance counters carry as a label.
+    pub metric_facet: Option<Facet>,
     /// The token that the admin port asks for.
     pub admin_token: Option<String>,
     /// Whether `/metrics` asks for it too.
@@ -108,6 +111,7 @@ impl Config {
                 body: args.tag_body.clone(),
             },
             most_series: args.max_series,
+            metric_facet: args.metric_facet,
             admin_token: read_token(args)?,
             protect_metrics: args.protect_metrics,
             records: args.records.records.clone().map(|path| RecordsSettings {

@@ -171,6 +171,7 @@ fn tap_settings(args: &DemoArgs, engine_url: &str) -> Result<Config, UpstreamAdd
         replay: true,
         tag: TagSource::default(),
         most_series: 5_000,
+        metric_facet: None,
         admin_token: None,
         protect_metrics: false,
         records: None,

@@ -23,6 +23,8 @@ pub use fetch::FetchError;
 pub use gather::SourceError;
 pub use labels::LabelsError;
 
+pub(crate) use gather::{list_of_runs, narrow, wants};
+
 use gather::{Gathered, Wanted};
 use labels::Labels;
 use render::Report;
@@ -33,9 +35,9 @@ pub enum ReportError {
     /// What is asked for can't be.
     #[error("--{0}")]
     Query(QueryError),
-    /// A window or a run of single exchanges.
+    /// A window of single exchanges.
     #[error(
-        "--window and --run ask a running tap for its statistics, which are no single exchanges: they don't go with files, \
+        "--window asks a running tap for its statistics, which are no single exchanges: it does not go with files, \
          --bodies, --labels, --format jsonl or --by hour"
     )]
     NoStatistics,
@@ -110,7 +112,7 @@ pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportErr
         || args.by.contains(&By::Hour)
         || !args.files.is_empty()
         || args.bodies.is_some();
-    if needs_exchanges && (args.window != Window::All || args.run.is_some()) {
+    if needs_exchanges && args.window != Window::All {
         return Err(ReportError::NoStatistics);
     }
     let mut report = if needs_exchanges {
@@ -136,7 +138,7 @@ pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportErr
         report
     } else {
         let mut snapshot = fetch::snapshot(&args.from, &query, token).await?;
-        gather::narrow(&mut snapshot, &query);
+        narrow(&mut snapshot, &query);
         let mut report = Report::of_snapshot(snapshot, &args.by);
         if args.format == ReportFormat::Synthetic {
             report.widths = gather::widths(&fetch::recorded(&args.from, token).await?, &query);

@@ -113,7 +113,11 @@ impl Instance {
 
         registry.register(Box::new(ProcessCollector::for_self()))?;
         let counters = TapCounters::register(&registry)?;
-        let statistics = Arc::new(Statistics::new());
+        let statistics = match config.metric_facet {
+            Some(facet) => Statistics::new().counting_by(facet),
+            None => Statistics::new(),
+        };
+        let statistics = Arc::new(statistics);
         let build = BuildInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: env!("SPECTAP_COMMIT").to_owned(),

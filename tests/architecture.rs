@@ -90,7 +90,10 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
             "tap", "store", "stats",
         ]),
     ),
-    ("config", Some(&["cli", "record", "proxy", "tap", "store"])),
+    (
+        "config",
+        Some(&["cli", "record", "proxy", "tap", "store", "stats"]),
+    ),
     ("run", None),
     ("serve", None),
     ("demo", None),

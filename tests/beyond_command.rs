@@ -40,9 +40,11 @@ fn requests(n: u64, base: u64) -> Vec<Observation> {
 async fn compare(files: &[&Path], format: CompareFormat) -> Result<String, String> {
     let mut names = files.iter().map(|file| file.display().to_string());
     let args = CompareArgs {
-        admin_token_file: None,
         base: names.next().expect("a base"),
         others: names.collect(),
+        admin_token_file: None,
+        window: Window::All,
+        pair: None,
         format,
         seed: 1,
     };
@@ -207,17 +209,10 @@ async fn a_file_that_can_not_be_read_is_named() {
             .expect_err("an error");
         assert!(error.contains(says), "{text}: {error}");
     }
-    let args = CompareArgs {
-        admin_token_file: None,
-        base: "http://127.0.0.1:1/path".into(),
-        others: vec!["x".into()],
-        format: CompareFormat::Table,
-        seed: 1,
-    };
-    let error = run(&args, &mut Vec::new())
+    let path = Path::new("http://127.0.0.1:1/path");
+    let error = compare(&[path, path], CompareFormat::Table)
         .await
-        .expect_err("an error")
-        .to_string();
+        .expect_err("an error");
     assert!(error.contains("should be http://HOST:PORT"), "{error}");
 }
 
@@ -298,18 +293,11 @@ fn tap(observations: Vec<Observation>) -> (String, thread::JoinHandle<()>) {
 #[tokio::test]
 async fn two_running_taps_are_compared_by_their_addresses() {
     let ((base, first), (other, second)) = (tap(requests(60, 1)), tap(requests(60, 0)));
-    let args = CompareArgs {
-        admin_token_file: None,
-        base: base.clone(),
-        others: vec![other],
-        format: CompareFormat::Table,
-        seed: 1,
-    };
-    let mut out = Vec::new();
-    run(&args, &mut out).await.expect("a comparison");
+    let text = compare(&[Path::new(&base), Path::new(&other)], CompareFormat::Table)
+        .await
+        .expect("a comparison");
     first.join().expect("the first tap");
     second.join().expect("the second tap");
-    let text = String::from_utf8(out).expect("text");
     assert!(
         text.starts_with(&format!("Base: {base} (60 requests")),
         "{text}"

@@ -8,17 +8,31 @@
 mod numbers_support;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use numbers_support::{aiperf_observations, observation, record, recorded, statistics};
 use prometheus::{Registry, TextEncoder};
 use spectap::export::prometheus::{BuildInfo, register};
 use spectap::export::{Query, summary};
-use spectap::observation::{Observation, Route};
+use spectap::observation::{Observation, ObservationSink, Route};
 use spectap::record::Recomputed;
+use spectap::stats::{Facet, Statistics};
 
 fn scrape(exchanges: Vec<Observation>) -> BTreeMap<String, f64> {
-    scrape_text(exchanges)
-        .lines()
+    series_of(&scrape_text(exchanges))
+}
+
+/// The same with a facet as a label.
+fn scrape_by(facet: Facet, exchanges: Vec<Observation>) -> BTreeMap<String, f64> {
+    let statistics = Statistics::new().counting_by(facet);
+    for exchange in exchanges {
+        statistics.record(Arc::new(exchange));
+    }
+    series_of(&text_of(Arc::new(statistics)))
+}
+
+fn series_of(text: &str) -> BTreeMap<String, f64> {
+    text.lines()
         .filter(|line| !line.starts_with('#'))
         .map(|line| {
             let (series, value) = line.rsplit_once(' ').expect("series and value");
@@ -28,12 +42,16 @@ fn scrape(exchanges: Vec<Observation>) -> BTreeMap<String, f64> {
 }
 
 fn scrape_text(exchanges: Vec<Observation>) -> String {
+    text_of(statistics(exchanges))
+}
+
+fn text_of(statistics: Arc<Statistics>) -> String {
     let registry = Registry::new();
     let build = BuildInfo {
         version: "1.2.3".into(),
         commit: "abc".into(),
     };
-    register(&registry, statistics(exchanges), &build, 5000).expect("fresh names");
+    register(&registry, statistics, &build, 5000).expect("fresh names");
     TextEncoder::new()
         .encode_to_string(&registry.gather())
         .expect("text")
@@ -239,4 +257,120 @@ fn the_series_stay_within_the_budget_and_no_count_is_lost() {
         scrape(exchanges().take(1).collect())["spectap_folded_label_sets"],
         0.0
     );
+}
+
+/// The same series without the facet's label, summed.
+fn without_label(series: &BTreeMap<String, f64>, label: &str) -> BTreeMap<String, f64> {
+    let mut sums = BTreeMap::new();
+    for (name, value) in series {
+        let name = match name.split_once(&format!("{label}=\"")) {
+            Some((before, behind)) => {
+                let (_, behind) = behind.split_once('"').expect("an end");
+                // The labels are sorted: this one may be the first, the last or between two.
+                let behind = behind.strip_prefix(',').unwrap_or(behind);
+                format!("{before}{behind}").replace(",}", "}")
+            }
+            None => name.clone(),
+        };
+        *sums.entry(name).or_default() += value;
+    }
+    sums
+}
+
+/// Exchanges of all kinds, with one token count or another.
+fn of_many_lengths() -> Vec<Observation> {
+    let mut exchanges = aiperf_observations("aiperf-vllm");
+    for (exchange, number) in exchanges.iter_mut().zip(0..) {
+        exchange.usage.prompt_tokens = [None, Some(10), Some(200), Some(3_000)][number % 4];
+        exchange.tag = [None, Some("math".to_owned())][number % 2].clone();
+        exchange.stream = number % 3 == 0;
+    }
+    exchanges
+}
+
+#[test]
+fn a_facet_divides_the_acceptance_counters_and_nothing_else() {
+    let plain = scrape(of_many_lengths());
+    for (facet, values) in [(Facet::Prompt, 4), (Facet::Stream, 2), (Facet::Cached, 1)] {
+        let label = facet.as_str();
+        let divided = scrape_by(facet, of_many_lengths());
+        assert_eq!(without_label(&divided, label), plain, "{label}");
+        let with_label: Vec<&String> = divided
+            .keys()
+            .filter(|name| name.contains(&format!("{label}=\"")))
+            .collect();
+        let of_counter = |counter: &str| {
+            let found = with_label.iter().filter(|name| {
+                name.starts_with(&format!("spectap_spec_decode_{counter}_total{{"))
+                    && name.contains("vllm")
+                    && !name.contains("tag")
+            });
+            found.count()
+        };
+        assert!(
+            of_counter("num_drafts") <= values,
+            "{label}: {with_label:#?}"
+        );
+        for name in &with_label {
+            let counter = name.split('{').next().expect("a name");
+            assert!(
+                counter.starts_with("spectap_spec_decode_") && counter.ends_with("_total"),
+                "{name}"
+            );
+        }
+        // Each counter has it, wherever it stands.
+        for name in divided
+            .keys()
+            .filter(|name| name.starts_with("spectap_spec_decode_") && name.contains("_total{"))
+        {
+            assert!(name.contains(&format!("{label}=\"")), "{name}");
+        }
+    }
+    let divided = scrape_by(Facet::Prompt, of_many_lengths());
+    let steps =
+        r#"spectap_spec_decode_num_drafts_total{backend="vllm",model_name="m",prompt="up_to_256"}"#;
+    assert!(divided.contains_key(steps), "{divided:#?}");
+}
+
+#[test]
+fn a_facet_stays_within_the_budget_and_no_count_is_lost() {
+    let exchanges: Vec<Observation> = (0..40)
+        .flat_map(|model| {
+            [1, 2, 4, 8, 16, 32, 64, 128, 256, 1000].map(|in_flight| {
+                let mut exchange = recorded(vec![record(&[3, 2, 1])]);
+                exchange.model = Some(format!("model-{model}"));
+                exchange.in_flight = in_flight;
+                exchange
+            })
+        })
+        .collect();
+    let series = scrape_by(Facet::Concurrency, exchanges);
+    assert!(series.len() < 5000, "{} series", series.len());
+    assert!(series["spectap_folded_label_sets"] > 0.0);
+    let drafts = series
+        .iter()
+        .filter(|(name, _)| name.starts_with("spectap_spec_decode_num_drafts_total{"));
+    assert_eq!(drafts.map(|(_, value)| value).sum::<f64>(), 400.0 * 6.0);
+    let folded = r#"spectap_spec_decode_num_drafts_total{backend="vllm",concurrency="other",model_name="other"}"#;
+    assert!(series.contains_key(folded), "{series:#?}");
+}
+
+#[test]
+fn the_many_models_that_count_as_other_do_not_escape_the_budget_by_a_facet() {
+    // 300 models, of which 100 keep their names; the rest come in at every concurrency.
+    let exchanges: Vec<Observation> = (0..3_000)
+        .map(|number| {
+            let mut exchange = recorded(vec![record(&[3, 2, 1, 0, 0, 0, 0, 0, 1])]);
+            exchange.model = Some(format!("model-{}", number / 10));
+            exchange.tag = Some(format!("tag-{}", number % 7));
+            exchange.in_flight = 1 << (number % 10);
+            exchange
+        })
+        .collect();
+    let series = scrape_by(Facet::Concurrency, exchanges);
+    assert!(series.len() < 5000, "{} series", series.len());
+    let drafts = series
+        .iter()
+        .filter(|(name, _)| name.starts_with("spectap_spec_decode_num_drafts_total{"));
+    assert_eq!(drafts.map(|(_, value)| value).sum::<f64>(), 3_000.0 * 7.0);
 }

@@ -276,6 +276,31 @@ async fn captured_bodies_give_what_the_tap_would_have_seen() {
     );
     assert!(json["metrics"].get("time_to_first_token").is_none());
 
+    // They are narrowed and grouped as all others are.
+    for (filter, n) in [("model=tiny-model", 3), ("engine=vllm", 3), ("tag=math", 0)] {
+        let arguments = [
+            "--bodies",
+            folder,
+            "--filter",
+            filter,
+            "--by=hour,engine",
+            "--format=json",
+        ];
+        let text = report(&arguments).await.expect("a report");
+        let json: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(json["n"]["recorded"], n, "{filter}");
+        let groups = json["groups"].as_array().expect("a list");
+        let of_groups = groups.iter().map(|group| {
+            assert_eq!(group["key"]["engine"], "vllm");
+            assert!(group["key"]["hour"].is_string());
+            group["n"]["recorded"].as_u64().expect("a number")
+        });
+        assert_eq!(of_groups.sum::<u64>(), n, "{filter}");
+    }
+    let error = report(&["--bodies", folder, "--run=a"]).await;
+    let error = error.expect_err("bodies are of no run");
+    assert!(error.ends_with("the runs there are: none"), "{error}");
+
     let lines = report(&["--bodies", folder, "--format=jsonl"])
         .await
         .expect("lines");
@@ -342,4 +367,32 @@ async fn filters_and_merging_of_files_leave_the_right_exchanges() {
     assert_eq!(n(some.expect("a report")), (Some(2), json!({"model": "a"})));
     let swapped = report(&[paths[1], paths[0], "--by=model"]).await;
     assert_eq!(report(&[paths[0], paths[1], "--by=model"]).await, swapped);
+}
+
+#[tokio::test]
+async fn a_file_is_narrowed_to_a_run_and_names_those_there_are() {
+    let of_run = |run: &str, histogram: &[u64]| Observation {
+        run: Some(run.to_owned()),
+        ..tagged("m", None, "1", histogram)
+    };
+    let exchanges = [
+        of_run("k4", &[1, 3]),
+        of_run("k8", &[4, 0]),
+        of_run("k4", &[3, 1]),
+    ];
+    for by in ["--by=model", "--by=hour,tag"] {
+        let text = report_of(&exchanges, &["--run=k4", by, "--format=json"]).await;
+        let json: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(
+            (&json["scope"]["run"], &json["n"]["recorded"]),
+            (&json!("k4"), &json!(2))
+        );
+        assert_eq!(json["groups"][0]["n"]["recorded"], 2, "{by}");
+    }
+    let (_directory, path) = records(&exchanges);
+    let error = report(&[path.to_str().expect("plain"), "--run=k2"]).await;
+    assert_eq!(
+        error.expect_err("no such run"),
+        "--run k2: there is no exchange of that run; the runs there are: k4, k8"
+    );
 }

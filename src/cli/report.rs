@@ -78,7 +78,7 @@ pub struct ReportArgs {
     )]
     pub window: Window,
 
-    /// Only exchanges whose request arrived in the run of this name, of the running tap; not for files.
+    /// Only exchanges whose request arrived in the run of this name.
     #[arg(long, value_name = "NAME", env = "SPECTAP_REPORT_RUN")]
     pub run: Option<String>,
 

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use http::HeaderName;
+use strum::VariantArray;
 
 use super::value::{parse_address, parse_duration, parse_switch};
 use crate::proxy::UpstreamAddress;
 use crate::record::EngineName;
+use crate::stats::Facet;
 use crate::tap::tag::{self, TagMember};
 use crate::tap::{AskSglang, ExposeUsage};
 
@@ -125,6 +127,11 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 5000, value_parser = parse_series, env = "SPECTAP_MAX_SERIES")]
     pub max_series: usize,
 
+    /// Facet that the acceptance counters of /metrics carry as a label of its name: context, prompt, cached, temperature,
+    /// format, reasoning, stream or concurrency. It multiplies their series by its values, within --max-series.
+    #[arg(long, value_name = "NAME", value_parser = parse_facet, env = "SPECTAP_METRIC_FACET")]
+    pub metric_facet: Option<Facet>,
+
     /// File with a token that the admin port then asks for (Authorization: Bearer). Needed for more than /metrics and
     /// the probes when --admin-listen is not a loopback address.
     #[arg(long, value_name = "FILE", env = "SPECTAP_ADMIN_TOKEN_FILE")]
@@ -209,6 +216,14 @@ fn parse_workers(text: &str) -> Result<NonZeroUsize, String> {
         (_, Ok(workers)) if workers <= MOST_WORKERS => Ok(workers),
         _ => Err(format!("write auto, or a number from 1 to {MOST_WORKERS}")),
     }
+}
+
+fn parse_facet(name: &str) -> Result<Facet, String> {
+    let found = Facet::VARIANTS.iter().find(|facet| facet.as_str() == name);
+    found.copied().ok_or_else(|| {
+        let names: Vec<&str> = Facet::VARIANTS.iter().map(|facet| facet.as_str()).collect();
+        format!("write one of {}", names.join(", "))
+    })
 }
 
 fn parse_series(text: &str) -> Result<usize, String> {

@@ -3,7 +3,7 @@
 //!
 //! Suffixes are vLLM's and mean what they mean there. Labels: `backend` (the engine whose wire shape the records had;
 //! `unknown` where no record told), `model_name` (at most 100, then `other`), and `tag` on the acceptance counters of
-//! tagged exchanges only. Ratios are 0..1, times are seconds. Everything here is the `all` view: every valid record,
+//! tagged exchanges only; those counters also carry a facet, where the statistics keep counts by one. Ratios are 0..1, times are seconds. Everything here is the `all` view: every valid record,
 //! one per sequence, whatever the outcome.
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,7 +13,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{IntGauge, Opts, Registry};
 
-use crate::stats::{GroupKey, Statistics};
+use crate::stats::{Counts, GroupKey, Statistics};
 
 mod acceptance;
 mod budget;
@@ -100,18 +100,29 @@ impl Collector for StatisticsCollector {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let (counted, measured) = self.statistics.look(|groups| {
-            let mut counted = BTreeMap::new();
-            let mut measured = BTreeMap::new();
+        let mut counted: BTreeMap<Labels, Counts> = BTreeMap::new();
+        let mut measured = BTreeMap::new();
+        let by_facet = self.statistics.look(|groups, by_facet| {
             for (key, group) in groups {
                 let of_tag = self.budget.admit(labels(key, true));
                 let of_model = self.budget.admit(labels(key, false));
-                acceptance::count(counted.entry(of_tag).or_default(), group);
+                counted.entry(of_tag).or_default().add(group);
                 traffic::measure(measured.entry(of_model).or_default(), group);
             }
-            (counted, measured)
+            by_facet.map(|by_facet| {
+                let mut counted: BTreeMap<Labels, Counts> = BTreeMap::new();
+                for ((key, value), counts) in by_facet {
+                    let of_facet = self.budget.admit(Labels {
+                        facet: Some((value.facet().as_str(), value.as_str())),
+                        ..labels(key, true)
+                    });
+                    counted.entry(of_facet).or_default().merge(counts);
+                }
+                counted
+            })
         });
-        let mut families = acceptance::families(&counted);
+        let mut families = acceptance::counters(by_facet.as_ref().unwrap_or(&counted));
+        families.push(acceptance::per_step(&counted));
         families.extend(traffic::families(&measured));
         families.push(series::gauge(&FOLDED, self.budget.folded() as f64));
         families
@@ -124,5 +135,6 @@ fn labels(key: &GroupKey, with_tag: bool) -> Labels {
         backend: key.engine.map_or(UNKNOWN, |engine| engine.as_str()),
         model_name: key.model.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
         tag: key.tag.clone().filter(|_| with_tag),
+        facet: None,
     }
 }

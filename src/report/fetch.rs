@@ -137,7 +137,7 @@ pub(crate) async fn snapshot(
 }
 
 /// Gets the exchanges that the tap keeps, oldest first, as the lines of a records file.
-pub(super) async fn export(from: &str, token: Option<&str>) -> Result<Bytes, FetchError> {
+pub(crate) async fn export(from: &str, token: Option<&str>) -> Result<Bytes, FetchError> {
     get(from.trim_end_matches('/'), EXPORT, "", token).await
 }
 

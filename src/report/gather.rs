@@ -1,6 +1,6 @@
 //! Gathers exchanges one by one, from records files, an export or captured bodies, into statistics like the tap's own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,6 +36,17 @@ pub enum SourceError {
         /// What is wrong with its first line.
         problem: String,
     },
+    /// No exchange is of the run that is asked for.
+    #[error(
+        "--run {run}: there is no exchange of that run; the runs there are: {}",
+        list_of_runs(runs)
+    )]
+    NoRun {
+        /// Which.
+        run: String,
+        /// Those that there are.
+        runs: BTreeSet<String>,
+    },
     /// A directory has no response body.
     #[error(
         "{} holds no response of an inference server; expected *.json, *.sse or *.http files", path.display()
@@ -44,6 +55,14 @@ pub enum SourceError {
         /// Which.
         path: PathBuf,
     },
+}
+
+/// The names of runs in a sentence.
+pub(crate) fn list_of_runs(runs: &BTreeSet<String>) -> String {
+    match runs.is_empty() {
+        true => "none".to_owned(),
+        false => Vec::from_iter(runs.iter().map(String::as_str)).join(", "),
+    }
 }
 
 /// The largest number of drafts that a step may carry, by group; groups that never said are missing.
@@ -69,6 +88,8 @@ pub(super) struct Gathered<'a> {
     statistics: Statistics,
     hours: BTreeMap<String, Statistics>,
     widths: Widths,
+    /// Of all exchanges, wanted or not.
+    runs: BTreeSet<String>,
     /// Exchanges whose X-Request-ID has no label.
     unlabelled: u64,
     failed: Option<io::Error>,
@@ -83,6 +104,7 @@ impl<'a> Gathered<'a> {
             statistics: Statistics::new(),
             hours: BTreeMap::new(),
             widths: Widths::new(),
+            runs: BTreeSet::new(),
             unlabelled: 0,
             failed: None,
         }
@@ -173,6 +195,11 @@ impl<'a> Gathered<'a> {
             observation.tag = labels.of(observation.x_request_id.as_deref());
             self.unlabelled += u64::from(observation.tag.is_none());
         }
+        if let Some(run) = observation.run.as_ref()
+            && !self.runs.contains(run)
+        {
+            self.runs.insert(run.clone());
+        }
         if !wants(self.wanted.query, &observation) {
             return;
         }
@@ -203,6 +230,12 @@ impl<'a> Gathered<'a> {
         if let Some(error) = self.failed {
             return Err(error.into());
         }
+        if let Some(run) = &self.wanted.query.run
+            && !self.runs.contains(run)
+        {
+            let (run, runs) = (run.clone(), self.runs);
+            return Err(SourceError::NoRun { run, runs }.into());
+        }
         if self.unlabelled > 0 {
             tracing::warn!(
                 "{} exchanges have no label: their X-Request-ID is not in the file, or belongs to a request of the \
@@ -212,6 +245,7 @@ impl<'a> Gathered<'a> {
         }
         let whole = Snapshot {
             manifests: self.manifests,
+            run: self.wanted.query.run.clone(),
             filter: filter(self.wanted.query),
             ..grouped(&self.statistics, by)
         };
@@ -271,7 +305,7 @@ fn as_group(summary: Summary) -> summary::GroupSummary {
 }
 
 /// Narrows a whole snapshot to what is asked for.
-pub(super) fn narrow(snapshot: &mut Snapshot, query: &Query) {
+pub(crate) fn narrow(snapshot: &mut Snapshot, query: &Query) {
     snapshot.groups.retain(|group| query.wants(&group.key));
     // A window keeps its edges.
     if snapshot.window == Window::All {
@@ -298,8 +332,9 @@ fn note_width(widths: &mut Widths, observation: &Observation) {
     }
 }
 
-fn wants(query: &Query, observation: &Observation) -> bool {
-    query.wants(&key(observation))
+/// Whether an exchange is asked for.
+pub(crate) fn wants(query: &Query, observation: &Observation) -> bool {
+    query.wants(&key(observation)) && (query.run.is_none() || query.run == observation.run)
 }
 
 fn key(observation: &Observation) -> GroupKey {

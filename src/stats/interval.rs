@@ -91,7 +91,7 @@ impl Sums {
         sums
     }
 
-    fn add(&mut self, sample: &Sample) {
+    pub(super) fn add(&mut self, sample: &Sample) {
         let accepted = f64::from(sample.accepted);
         if sample.steps > 0 {
             self.steps += f64::from(sample.steps);

@@ -22,6 +22,7 @@ mod bins;
 mod buckets;
 mod cells;
 pub mod compare;
+mod counts;
 pub mod distribution;
 mod evidence;
 mod facet;
@@ -48,6 +49,7 @@ mod view;
 mod window;
 
 pub use buckets::{Histograms, RecordHistogram};
+pub use counts::{Counts, FacetCounts};
 pub use distribution::{Distribution, PERCENTILES, Statistic};
 pub use evidence::Evidence;
 pub use facet::{Facet, FacetValue};
@@ -61,6 +63,7 @@ pub use traffic::Traffic;
 pub use view::View;
 pub use window::Window;
 
+use counts::ByFacet;
 use history::{History, MOST_LOG_BYTES};
 use names::BoundedNames;
 
@@ -90,6 +93,7 @@ pub struct Statistics {
 struct State {
     groups: BTreeMap<GroupKey, Group>,
     history: History,
+    by_facet: Option<ByFacet>,
     models: BoundedNames,
     tags: BoundedNames,
     exact_values: usize,
@@ -101,6 +105,7 @@ impl State {
         Self {
             groups: BTreeMap::new(),
             history: History::new(most_log_bytes),
+            by_facet: None,
             models: BoundedNames::new(MOST_MODELS),
             tags: BoundedNames::new(MOST_TAGS),
             exact_values: 0,
@@ -135,6 +140,13 @@ impl Statistics {
             state: Mutex::new(State::new(most_log_bytes)),
             clock,
         }
+    }
+
+    /// The same, which also keep counts by this facet from now on.
+    #[must_use]
+    pub fn counting_by(self, facet: Facet) -> Self {
+        self.lock().by_facet = Some(ByFacet::new(facet));
+        self
     }
 
     /// The groups of a part of the traffic for which `wanted` says so.
@@ -173,9 +185,14 @@ impl Statistics {
             .collect()
     }
 
-    /// Looks at the groups without copying them. New observations wait meanwhile: be quick.
-    pub fn look<R>(&self, look: impl FnOnce(&BTreeMap<GroupKey, Group>) -> R) -> R {
-        look(&self.lock().groups)
+    /// Looks at the groups, and at the counts by a facet where such are kept, without copying them. New observations wait
+    /// meanwhile: be quick.
+    pub fn look<R>(
+        &self,
+        look: impl FnOnce(&BTreeMap<GroupKey, Group>, Option<&FacetCounts>) -> R,
+    ) -> R {
+        let state = self.lock();
+        look(&state.groups, state.by_facet.as_ref().map(ByFacet::counts))
     }
 
     // A panic while the lock was held can have spoiled one observation's numbers at most: keep counting.
@@ -195,6 +212,9 @@ impl ObservationSink for Statistics {
 impl State {
     fn add(&mut self, observation: &Observation) {
         let key = self.key_of(observation);
+        if let Some(by_facet) = &mut self.by_facet {
+            by_facet.add(&key, observation);
+        }
         let number = self.history.number_group(&key);
         let exact_values = &mut self.exact_values;
         add_within_bounds(

@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounter};
 use spectap::observation::{Acceptance, Reason};
+use spectap::stats::Facet;
 
-use crate::server::{Server, observation};
+use crate::server::{Choice, Server, observation};
 
 pub(crate) const PROMETHEUS_2: &str = "Accept: application/openmetrics-text;version=1.0.0;q=0.8,\
     application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1\r\n";
@@ -23,7 +24,11 @@ pub(crate) fn skip(test: &str, reason: &str) {
 
 /// A port with every series of the tap, and labels that need escaping.
 pub(crate) async fn with_traffic() -> Server {
-    let server = Server::start().await;
+    let choice = Choice {
+        facet: Some(Facet::Temperature),
+        ..Choice::default()
+    };
+    let server = Server::start_with(choice).await;
     let process = ProcessCollector::for_self();
     server.registry.register(Box::new(process)).unwrap();
     let mut tagged = observation(1);
@@ -193,6 +198,12 @@ print(json.dumps(found))
         "spectap_build_info",
         "gauge",
         1.0,
+    );
+    expect(
+        r#"spectap_spec_decode_num_drafts_total{"backend": "vllm", "model_name": "m", "temperature": "0"}"#,
+        "spectap_spec_decode_num_drafts",
+        "counter",
+        4.0,
     );
     let test_seconds = "spectap_test_seconds";
     expect(

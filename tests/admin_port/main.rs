@@ -6,6 +6,7 @@
     reason = "helpers of tests fail as tests do"
 )]
 
+mod compare;
 mod endpoints;
 mod export;
 mod exposition;

@@ -58,6 +58,12 @@ async fn a_real_prometheus_scrapes_both_texts() {
                 format!("spectap_spec_decode_num_drafts_total{{job=\"{job}\",tag=\"math\"}}"),
                 "4",
             ),
+            (
+                format!(
+                    "sum by (temperature) (spectap_spec_decode_num_drafts_total{{job=\"{job}\",temperature=\"0\"}})"
+                ),
+                "8",
+            ),
         ] {
             wait_for(port, &query, value).await;
         }

@@ -12,7 +12,7 @@ use spectap::counters::TapCounters;
 use spectap::export::prometheus::{BuildInfo, register};
 use spectap::observation::{Observation, ObservationSink};
 use spectap::runs::Runs;
-use spectap::stats::Statistics;
+use spectap::stats::{Facet, Statistics};
 use spectap::store::ObservationRing;
 use spectap::store::records::Manifest;
 use spectap::switch::InjectSwitch;
@@ -46,6 +46,8 @@ pub(crate) struct Choice {
     pub(crate) protect_metrics: bool,
     pub(crate) upstream: Option<String>,
     pub(crate) clock: Clock,
+    /// Facet that the acceptance counters carry.
+    pub(crate) facet: Option<Facet>,
 }
 
 impl Server {
@@ -58,7 +60,11 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let registry = Registry::new();
         let counters = TapCounters::register(&registry).unwrap();
-        let statistics = Arc::new(Statistics::with_clock(choice.clock.clone()));
+        let statistics = Statistics::with_clock(choice.clock.clone());
+        let statistics = Arc::new(match choice.facet {
+            Some(facet) => statistics.counting_by(facet),
+            None => statistics,
+        });
         let build = BuildInfo {
             version: "0.1.0".to_owned(),
             commit: String::new(),

@@ -16,6 +16,8 @@ class Case:
     aiperf: list = dataclasses.field(default_factory=lambda: CHAT)
     requests: int = 60
     warmup: int = 0
+    run: str = ""
+    """Name of a run that begins between warm-up and profiling, so that spectap can leave the warm-up out."""
     scrape: bool = False
     """Whether AIPerf also reads the engine's own counters, through spectap."""
     usage_withheld: bool = False
@@ -49,6 +51,14 @@ CASES = [
         ["--engine=trtllm", *MIXED, "--refused=4", "--error-event=4", "--cut=4", "--silent=4"],
     ),
     Case("warm-up", "vLLM, 12 warm-up requests before 40", [*MIXED], requests=40, warmup=12),
+    Case(
+        "warm-up-by-run",
+        "vLLM, 12 warm-up requests before 40, and a run of its own for the 40",
+        [*MIXED, "--hold=12"],
+        requests=40,
+        warmup=12,
+        run="profiling",
+    ),
     Case(
         "usage-withheld",
         "vLLM, AIPerf sends include_usage false",

@@ -24,6 +24,7 @@ class Engine:
         self.options, self.count = options, 0
         self.kinds = decode.schedule(options)
         self.log = open(options.log, "w", encoding="utf-8")
+        self.release = asyncio.Event()
         # From a start that is not zero, so that a scraper that takes no differences is found out.
         self.counters = {"num_drafts": 1000, "num_draft_tokens": 5000, "num_accepted_tokens": 2000}
 
@@ -31,6 +32,9 @@ class Engine:
         received = time.time_ns()
         body = await request.json()
         index, self.count = self.count, self.count + 1
+        if self.count == self.options.hold:
+            print(f"holding request {self.count}", flush=True)
+            await self.release.wait()
         kind = self.kinds[index % len(self.kinds)]
         most_tokens = body.get("max_completion_tokens") or body.get("max_tokens") or 128
         sequences = [decode.simulate(self.options, kind, index, most_tokens, i) for i in range(int(body.get("n") or 1))]
@@ -54,6 +58,10 @@ class Engine:
                 lines.append(f"# TYPE vllm:spec_decode_{name}_total counter")
                 lines.append(f'vllm:spec_decode_{name}_total{{engine="0",model_name="m"}} {float(value)}')
         return web.Response(text="\n".join(lines) + "\n", content_type="text/plain")
+
+    async def let_go(self, _):
+        self.release.set()
+        return web.Response()
 
     async def models(self, _):
         return web.json_response({"object": "list", "data": [{"id": "made-up", "object": "model", "owned_by": "x"}]})
@@ -188,6 +196,7 @@ def main():
     parser.add_argument("--requests", type=int, default=60, help="length of the schedule, which then repeats")
     parser.add_argument("--ttft", type=float, default=0.02, help="seconds before the first token")
     parser.add_argument("--itl", type=float, default=0.004, help="seconds per step")
+    parser.add_argument("--hold", type=int, default=0, help="answer this request, counted from 1, after POST /release")
     for kind in ("zero", "nostats", "broken", "contradicting", "cut", "error_event", "refused", "silent"):
         name = kind.replace("_", "-")
         parser.add_argument(f"--{name}", type=int, default=0, help=f"how many requests of a schedule are {name}")
@@ -196,6 +205,7 @@ def main():
     app.router.add_post("/v1/chat/completions", engine.infer)
     app.router.add_post("/v1/completions", engine.infer)
     app.router.add_get("/v1/models", engine.models)
+    app.router.add_post("/release", engine.let_go)
     app.router.add_get("/metrics", engine.metrics)
     asyncio.run(serve(app))
 

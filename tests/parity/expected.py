@@ -17,14 +17,15 @@ ROWS = [
     ("spec_decode_steps", "Spec Decode Steps", "count", True),
     ("spec_decode_zero_step_requests", "Zero-Step Requests", "requests", False),
 ]
-TAGS = [
-    *(tag for tag, *_ in ROWS),
-    "spec_decode_accepted_draft_tokens",
-    "spec_decode_draft_tokens",
-    "total_spec_decode_steps",
-    "total_accepted_draft_tokens",
-    "total_draft_tokens",
+# The same of what is in files only.
+IN_FILES = [
+    ("spec_decode_accepted_draft_tokens", "Accepted Draft Tokens", "tokens", True),
+    ("spec_decode_draft_tokens", "Draft Tokens", "tokens", True),
+    ("total_spec_decode_steps", "Total Spec Decode Steps", "count", False),
+    ("total_accepted_draft_tokens", "Total Accepted Draft Tokens", "tokens", False),
+    ("total_draft_tokens", "Total Draft Tokens", "tokens", False),
 ]
+TAGS = [tag for tag, *_ in ROWS + IN_FILES]
 
 NAMES = {
     "vllm": ("num_accepted_draft_tokens", "num_draft_tokens", "draft_acceptance_rate"),

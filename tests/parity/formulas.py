@@ -4,9 +4,8 @@ Every per-request value, every statistic, total and bucket, the CSV's rows, the 
 the times. If one of them fails, spectap changed something that AIPerf sees, or the rules of `expected.py` are wrong.
 """
 
-import csv
-
 import console
+import csv_rows
 import expected
 
 
@@ -26,7 +25,7 @@ def same(checks, folder, log, trace, summary, case):
         for member, value in tags.get(tag, {}).items():
             checks.same(f"{tag}.{member}", theirs.get(member), value, 1e-9)
     checks.same(expected.HISTOGRAM, summary.get(expected.HISTOGRAM, {}), pool)
-    in_csv(checks, folder / "profile_export_aiperf.csv", tags)
+    csv_rows.figures(checks, (folder / "profile_export_aiperf.csv").read_text(), tags)
     section = console.aiperf_section((folder / "profile_export_console.txt").read_text())
     checks.same("console has a section", bool(section), bool(tags))
     if section:
@@ -68,18 +67,6 @@ def of_times(checks, request, metrics, chunks):
     if (tokens := metrics.get("output_sequence_length", 0)) >= 2:
         between = metrics["inter_token_latency"]
         checks.same(f"{request} inter-token latency", between, (latency - first) / (tokens - 1), 1e-9)
-
-
-def in_csv(checks, path, tags):
-    """The CSV's rows in two decimals."""
-    with path.open(newline="") as file:
-        rows = {row[0]: row[1:] for row in csv.reader(file) if row}
-    columns = ["avg", "min", "max", "sum", *(f"p{percent}" for percent in expected.PERCENTILES), "std"]
-    for tag, label, unit, has_statistics in expected.ROWS:
-        figures = tags.get(tag)
-        wanted = figures and [f"{figures[column]:.2f}" for column in (columns if has_statistics else ["avg"])]
-        name = label if unit in ("count", "requests") else f"{label} ({unit})"
-        checks.same(f"CSV row {name}", rows.get(name), wanted)
 
 
 def in_scrape(checks, export, log):

@@ -7,16 +7,19 @@ For each case a made-up engine is started, spectap before it, and AIPerf sends i
 
 1. AIPerf's JSON and `/api/v1/summary`: every statistic to 1e-9, the pooled histogram exactly, and what is absent;
 2. AIPerf's console and `spectap report`: table and line below it, character for character;
-3. AIPerf's trace and `/api/v1/requests`, joined by `X-Request-ID`: records and token counts equal; times side by side;
-4. AIPerf's output and the engine's own log: behind spectap AIPerf sees what the engine sent;
-5. spectap's observations, and its counts of what carried no usable numbers, and the engine's own log.
+3. AIPerf's CSV and `spectap report --format csv`: row by row, character for character;
+4. AIPerf's trace and `/api/v1/requests`, joined by `X-Request-ID`: records and token counts equal; times side by side;
+5. AIPerf's output and the engine's own log: behind spectap AIPerf sees what the engine sent;
+6. spectap's observations, and its counts of what carried no usable numbers, and the engine's own log.
 
 Runs in the environment that AIPerf is installed in (`make parity` does all of it). Exit code 1 on any difference.
 """
 
 import argparse
 import concurrent.futures
+import dataclasses
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -24,6 +27,7 @@ import sys
 import time
 
 import console
+import csv_rows
 import expected
 import formulas
 import joined
@@ -43,6 +47,8 @@ def main():
     options = parser.parse_args()
     if not options.spectap.is_file():
         parser.error("--spectap must name a binary; cargo build makes target/debug/spectap")
+    # All of it is on this machine, whatever proxy the machine has to use.
+    os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1"
     begun, chosen = time.monotonic(), [case for case in CASES if not options.only or case.name in options.only]
     equal, differing = 0, []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
@@ -64,15 +70,25 @@ def run(case, binary, work):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
-        compare(checks, case, folder, *through(checks, case, binary, folder, work / "hub"))
+        compare(checks, case, folder, through(checks, case, binary, folder, work / "hub"))
     except (RuntimeError, OSError, subprocess.SubprocessError) as error:
         checks.same("the run", str(error), "an end")
         checks.close("the run itself")
     return checks, time.monotonic() - begun
 
 
+@dataclasses.dataclass
+class Ours:
+    """What spectap says of a case."""
+
+    summary: dict
+    report: str
+    csv: str
+    observations: list
+
+
 def through(checks, case, binary, folder, home):
-    """Sends a case's requests through spectap; gives spectap's summary, its report and its observations."""
+    """Sends a case's requests through spectap; gives what spectap says of them."""
     scrape = [] if case.scrape else ["--no-server-metrics"]
     warmup = [f"--warmup-request-count={case.warmup}"] if case.warmup else []
     with processes.engine(folder, [f"--seed={case.name}", *case.engine]) as engine:
@@ -80,59 +96,83 @@ def through(checks, case, binary, folder, home):
         with processes.spectap(folder, binary, engine_port) as tap:
             port, admin_port = tap.port_after("http://127.0.0.1:"), tap.port_after("numbers on http://127.0.0.1:")
             count = f"--request-count={case.requests}"
-            processes.aiperf(folder, home, port, [*case.aiperf, count, *warmup, *scrape])
+            with concurrent.futures.ThreadPoolExecutor(1) as beside:
+                arguments = [*case.aiperf, count, *warmup, *scrape]
+                aiperf = beside.submit(processes.aiperf, folder, home, port, arguments)
+                if case.run:
+                    processes.begin_run(case.run, engine, engine_port, admin_port, aiperf.done)
+                aiperf.result()
             observations = processes.settled(admin_port, case.requests + case.warmup)
-            ours = processes.ask(admin_port, "/api/v1/summary")
-            report = processes.report(binary, admin_port)
+            part = [f"--run={case.run}"] if case.run else []
+            ours = Ours(
+                processes.ask(admin_port, f"/api/v1/summary?run={case.run}"),
+                processes.report(binary, admin_port, *part),
+                processes.report(binary, admin_port, "--format=csv", *part),
+                observations,
+            )
         checks.same("spectap's exit code on SIGTERM", tap.code, 0)
-    for name, answer in (("summary", ours), ("requests", observations)):
+    for name, answer in (("summary", ours.summary), ("requests", ours.observations)):
         (folder / f"spectap-{name}.json").write_text(json.dumps(answer, indent=1))
-    (folder / "spectap-report.txt").write_text(report)
-    return ours, report, observations
+    (folder / "spectap-report.txt").write_text(ours.report)
+    (folder / "spectap-report.csv").write_bytes(ours.csv.encode())
+    return ours
 
 
-def compare(checks, case, folder, ours, report, observations):
-    """The five comparisons of a run that is over."""
+def compare(checks, case, folder, ours):
+    """The six comparisons of a run that is over."""
     theirs = json.loads((folder / "profile_export_aiperf.json").read_text())
     trace = [json.loads(line) for line in (folder / "profile_export.jsonl").read_text().splitlines()]
     trace = [line for line in trace if line["metadata"]["benchmark_phase"] == "profiling"]
-    by_id = {seen["x_request_id"]: seen for seen in observations}
+    by_id = {seen["x_request_id"]: seen for seen in ours.observations}
     whole_log = expected.read_log(folder / "payload-log.jsonl")
     profiled = {line["metadata"]["x_request_id"] for line in trace}
     log = [entry for entry in whole_log if entry["x_request_id"] in profiled]
     checks.same("requests of the profiling phase", len(log), case.requests)
     checks.same("requests in the engine's log", len(whole_log), case.requests + case.warmup)
     section = console.aiperf_section((folder / "profile_export_console.txt").read_text())
+    their_csv = (folder / "profile_export_aiperf.csv").read_bytes().decode()
     checks.close("number of requests at all three")
+    # What spectap was asked about.
+    asked = log if case.run else whole_log
 
-    # With a warm-up or without usage AIPerf has not what spectap saw, and where an engine contradicts itself spectap
-    # believes the counts: then the log says what spectap's figures have to be.
-    from_log = case.warmup or case.usage_withheld or case.contradicting
+    # With a warm-up that no run leaves out, or without usage, AIPerf has not what spectap saw, and where an engine
+    # contradicts itself spectap believes the counts: then the log says what spectap's figures have to be.
+    from_log = (case.warmup and not case.run) or case.usage_withheld or case.contradicting
     counted = [entry for entry in whole_log if entry["kind"] not in expected.FAILING and entry["n"] == 1]
     records = [expected.by_the_counts(record) for entry in counted for record in expected.verdict(entry)[2]]
     if from_log:
-        summary.as_expected(checks, ours, records)
+        summary.as_expected(checks, ours.summary, records)
         checks.close("/api/v1/summary and the engine's log", why(case))
-        console.cells(checks, console.spectap_section(report)[1], *expected.summary(records))
+        tags, pool = expected.summary(records)
+        console.cells(checks, console.spectap_section(ours.report)[1], tags, pool)
         checks.close("cells of spectap report and the engine's log")
+        csv_rows.figures(checks, ours.csv, tags)
+        checks.close("rows of spectap report --format csv and the engine's log")
     else:
-        summary.same(checks, theirs, ours)
+        summary.same(checks, theirs, ours.summary)
         checks.close("AIPerf's JSON and /api/v1/summary", f"{sum(tag in theirs for tag in expected.TAGS)} tags")
-        console.same(checks, section, report, ours["n"]["exchanges"])
+        console.same(checks, section, ours.report, ours.summary["n"]["exchanges"])
         checks.close("AIPerf's console and spectap report", f"{len(section)} lines")
+        csv_rows.same(checks, their_csv, ours.csv)
+        checks.close("AIPerf's CSV and spectap report --format csv")
     if case.warmup:
         of_profiling = [record for entry in log for record in by_id[entry["x_request_id"]]["spec_decode_acceptance"]]
         tags, pool = expected.summary(of_profiling)
         figures = {"metrics": tags_with_units(tags, theirs), expected.HISTOGRAM: pool}
         summary.same(checks, theirs, figures, lengths=False)
         checks.close("AIPerf's JSON and spectap's records of the profiling phase")
+    if case.run:
+        runs = {entry["x_request_id"]: by_id[entry["x_request_id"]]["run"] for entry in whole_log}
+        of_run = sorted(request for request, run in runs.items() if run == case.run)
+        checks.same("requests of the run", of_run, sorted(profiled))
+        checks.close("requests of the run and AIPerf's profiling phase")
     if case.several:
         every = [record for entry in whole_log for record in expected.verdict(entry)[2]]
-        summary.as_expected(checks, ours["sequences"], every)
+        summary.as_expected(checks, ours.summary["sequences"], every)
         checks.close("spectap's `sequences` and the engine's log", f"{len(every)} records that AIPerf leaves out")
     if case.contradicting:
         contradicting = sum(entry["kind"] == "contradicting" for entry in log)
-        found = {finding["code"]: finding["n"] for finding in ours["findings"]}
+        found = {finding["code"]: finding["n"] for finding in ours.summary["findings"]}
         checks.same("finding", found.get("mean_or_rate"), contradicting)
         checks.close("findings of spectap", f"{contradicting} contradictions")
 
@@ -146,7 +186,7 @@ def compare(checks, case, folder, ours, report, observations):
         export = json.loads((folder / "server_metrics_export.json").read_text())
         formulas.in_scrape(checks, export, whole_log)
     checks.close("AIPerf's output and the engine's log")
-    note = summary.counts(checks, ours, whole_log)
+    note = summary.counts(checks, ours.summary, asked)
     checks.close("spectap's counts and the engine's log", note)
 
 

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 
@@ -82,7 +83,9 @@ def aiperf(folder, home, port, arguments):
     ]
     # The width is that of the console text; nothing may be asked of a hub.
     settings = {"HF_HOME": str(home), "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "COLUMNS": "120"}
-    with open(folder / "aiperf.log", "w") as log:
+    # AIPerf leaves files where temporary ones go. The place has a short name, since there are sockets in it, too.
+    with open(folder / "aiperf.log", "w") as log, tempfile.TemporaryDirectory(prefix="parity-") as temporary:
+        settings["TMPDIR"] = temporary
         done = subprocess.run(
             command, env={**os.environ, **settings}, stdout=log, stderr=subprocess.STDOUT, timeout=300, check=False
         )
@@ -91,16 +94,29 @@ def aiperf(folder, home, port, arguments):
         raise RuntimeError(f"aiperf ended with code {done.returncode}:\n{tail}")
 
 
-def report(binary, admin_port):
-    """What `spectap report` prints."""
-    command = [str(binary), "report", f"--from=http://127.0.0.1:{admin_port}"]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=DEADLINE).stdout
+def report(binary, admin_port, *arguments):
+    """What `spectap report` prints, its ends of lines as they are."""
+    command = [str(binary), "report", f"--from=http://127.0.0.1:{admin_port}", *arguments]
+    return subprocess.run(command, capture_output=True, check=True, timeout=DEADLINE).stdout.decode()
 
 
-def ask(admin_port, path):
-    """JSON of the admin port."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{admin_port}{path}", timeout=DEADLINE) as answer:
-        return json.load(answer)
+def ask(port, path, body=None):
+    """What the port answers, which is JSON or nothing; a body makes it a POST."""
+    headers = {"Content-Type": "application/json"} if body else {}
+    data = body and json.dumps(body).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, headers)
+    with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
+        return json.loads(answer.read() or "null")
+
+
+def begin_run(name, engine, engine_port, admin_port, is_over):
+    """Begins a run once the engine holds the last request of the warm-up, and then lets that one go."""
+    while "holding request" not in engine.log.read_text():
+        if is_over():
+            raise RuntimeError("aiperf ended before the engine held a request")
+        time.sleep(0.02)
+    ask(admin_port, "/api/v1/runs", {"name": name})
+    ask(engine_port, "/release", {"let": "go"})
 
 
 def settled(admin_port, exchanges):

@@ -214,5 +214,5 @@ fn report_narrows_to_a_window_and_a_run_and_groups_by_facet() {
     let single_exchanges = ["report", "--window=5m", "records.jsonl"];
     let (code, _, errors) = output(&single_exchanges);
     assert_eq!(code, Some(2));
-    assert!(errors.contains("they don't go with files"), "{errors}");
+    assert!(errors.contains("it does not go with files"), "{errors}");
 }

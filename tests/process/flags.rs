@@ -117,6 +117,12 @@ fn a_wrong_value_names_the_flag_the_value_and_what_would_be_right() {
             "true",
             "--admin-token-file",
         ),
+        (
+            serve(&[up, "--metric-facet=model"]),
+            "--metric-facet",
+            "model",
+            "context, prompt, cached, temperature, format, reasoning, stream, concurrency",
+        ),
         (serve(&[up, "--grace=fast"]), "--grace", "fast", "25s"),
         (serve(&[up, "--workers=0"]), "--workers", "0", "auto"),
         (

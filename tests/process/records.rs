@@ -42,6 +42,14 @@ fn get(admin: SocketAddr, path: &str) -> String {
     answer
 }
 
+/// The run that the tap is in.
+fn name_of_run(admin: SocketAddr) -> String {
+    let answer = get(admin, "/api/v1/runs");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let runs: Value = serde_json::from_str(body).unwrap();
+    runs["runs"][0]["name"].as_str().unwrap().to_owned()
+}
+
 fn metric(admin: SocketAddr, series: &str) -> u64 {
     let text = get(admin, "/metrics");
     let line = text.lines().find_map(|line| line.strip_prefix(series));
@@ -89,6 +97,21 @@ fn files(path: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
+fn the_facet_that_is_named_stands_on_the_counters_of_a_running_tap() {
+    let (_engine, address) = simulate("vllm");
+    let (_tap, data, admin) = Running::serve(address, &["--metric-facet=stream"]);
+    chat(data, 1, true);
+    chat(data, 1, false);
+    for value in ["true", "false"] {
+        let series = format!(
+            "spectap_spec_decode_requests_total{{acceptance=\"recorded\",backend=\"vllm\",model_name=\"demo\",\
+             reason=\"none\",stream=\"{value}\"}}"
+        );
+        until(&series, || metric(admin, &series) == 1);
+    }
+}
+
+#[test]
 fn the_numbers_of_a_records_file_equal_those_of_the_tap_that_wrote_it() {
     for (engine, format) in [("vllm", "spectap"), ("trtllm", "aiperf")] {
         let directory = tempfile::tempdir().unwrap();
@@ -112,6 +135,10 @@ fn the_numbers_of_a_records_file_equal_those_of_the_tap_that_wrote_it() {
         let live = json(&["--from", &from, "--by=model,engine,route"]);
         let hours = json(&["--from", &from, "--by=hour"]);
         let narrowed = json(&["--from", &from, "--filter=model=other"]);
+        // All of it is of the run that began with the tap.
+        let run = format!("--run={}", name_of_run(admin));
+        let of_run = json(&["--from", &from, &run, "--by=model,stream"]);
+        let hours_of_run = json(&["--from", &from, &run, "--by=hour,model"]);
         tap.signal("TERM");
         assert_eq!(tap.end().0, Some(0));
 
@@ -127,6 +154,18 @@ fn the_numbers_of_a_records_file_equal_those_of_the_tap_that_wrote_it() {
             narrowed
         );
         assert_eq!(narrowed["n"]["exchanges"], 0);
+        assert_eq!(of_run["n"], live["n"]);
+        let of_file = |by: &str| json_of_files(&[text(&path), &run, by]);
+        assert_eq!(of_file("--by=model,stream"), of_run);
+        assert_eq!(of_file("--by=hour,model"), hours_of_run);
+        let (code, _, errors) = output(&["report", text(&path), "--run=another"]);
+        assert_eq!(code, Some(1));
+        assert!(
+            errors.contains(
+                "--run another: there is no exchange of that run; the runs there are: 20"
+            ),
+            "{errors}"
+        );
 
         let lines = report(&[text(&path), "--format=jsonl"]);
         let copy = directory.path().join("copy.jsonl");

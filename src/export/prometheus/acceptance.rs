@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use prometheus::proto::MetricFamily;
 
 use super::series::{Labels, Samples, Series};
-use crate::export::summary::Reasons;
 use crate::observation::Acceptance;
-use crate::stats::{Group, Pooled, steps_in};
+use crate::stats::{Counts, Pooled, steps_in};
 
 /// Positions that get a series of their own; deeper ones are in the JSON only.
 const MOST_POSITIONS: u32 = 32;
@@ -54,42 +53,16 @@ pub(super) const ALL: [Series; 7] = [
     VIOLATIONS,
 ];
 
-/// The counts behind one set of labels.
-#[derive(Default)]
-pub(super) struct Counted {
-    pooled: Pooled,
-    exchanges: BTreeMap<Acceptance, u64>,
-    reasons: Reasons,
-    contradictions: u64,
-}
-
-/// Adds a group's counts.
-pub(super) fn count(counted: &mut Counted, group: &Group) {
-    counted.pooled.merge(&group.aiperf.pooled);
-    counted.pooled.merge(&group.rest.pooled);
-    for (&acceptance, &exchanges) in &group.exchanges {
-        *counted.exchanges.entry(acceptance).or_default() += exchanges;
-    }
-    for (&acceptance, reasons) in &group.reasons {
-        let own = counted.reasons.entry(acceptance).or_default();
-        for (&reason, &exchanges) in reasons {
-            *own.entry(reason).or_default() += exchanges;
-        }
-    }
-    counted.contradictions += group.contradictions;
-}
-
-/// The families of these counts.
-pub(super) fn families(counted: &BTreeMap<Labels, Counted>) -> Vec<MetricFamily> {
+/// The counters of these counts.
+pub(super) fn counters(counted: &BTreeMap<Labels, Counts>) -> Vec<MetricFamily> {
     let mut steps = Samples::counter(&STEPS);
     let mut drafted = Samples::counter(&DRAFTED);
     let mut accepted = Samples::counter(&ACCEPTED);
     let mut per_position = Samples::counter(&PER_POSITION);
-    let mut per_step = Samples::histogram(&PER_STEP);
     let mut requests = Samples::counter(&REQUESTS);
     let mut violations = Samples::counter(&VIOLATIONS);
-    for (labels, counted) in counted {
-        let pooled = &counted.pooled;
+    for (labels, counts) in counted {
+        let pooled = &counts.pooled;
         if pooled.records > 0 {
             drafted.count(labels, &[], pooled.drafted);
             accepted.count(labels, &[], pooled.accepted);
@@ -98,27 +71,24 @@ pub(super) fn families(counted: &BTreeMap<Labels, Counted>) -> Vec<MetricFamily>
         if pooled.records_with_steps > 0 {
             steps.count(labels, &[], pooled.steps);
             add_positions(&mut per_position, labels, pooled);
-            per_step.distribute(
-                labels,
-                steps_up_to(pooled),
-                pooled.steps,
-                pooled.accepted_in_steps as f64,
-            );
         }
-        add_requests(&mut requests, labels, counted);
-        add_violations(&mut violations, labels, counted);
+        add_requests(&mut requests, labels, counts);
+        add_violations(&mut violations, labels, counts);
     }
-    [
-        steps,
-        drafted,
-        accepted,
-        per_position,
-        per_step,
-        requests,
-        violations,
-    ]
-    .map(Samples::family)
-    .into()
+    let all = [steps, drafted, accepted, per_position, requests, violations];
+    all.map(Samples::family).into()
+}
+
+/// The histogram of accepted drafts per step.
+pub(super) fn per_step(counted: &BTreeMap<Labels, Counts>) -> MetricFamily {
+    let mut per_step = Samples::histogram(&PER_STEP);
+    for (labels, Counts { pooled, .. }) in counted {
+        if pooled.records_with_steps > 0 {
+            let sum = pooled.accepted_in_steps as f64;
+            per_step.distribute(labels, steps_up_to(pooled), pooled.steps, sum);
+        }
+    }
+    per_step.family()
 }
 
 fn add_positions(samples: &mut Samples, labels: &Labels, pooled: &Pooled) {
@@ -139,10 +109,10 @@ fn steps_up_to(pooled: &Pooled) -> impl Iterator<Item = (f64, u64)> {
     })
 }
 
-fn add_requests(samples: &mut Samples, labels: &Labels, counted: &Counted) {
-    for (&acceptance, &exchanges) in &counted.exchanges {
+fn add_requests(samples: &mut Samples, labels: &Labels, counts: &Counts) {
+    for (&acceptance, &exchanges) in &counts.exchanges {
         let mut without_reason = exchanges;
-        for (&reason, &with_reason) in counted.reasons.get(&acceptance).into_iter().flatten() {
+        for (&reason, &with_reason) in counts.reasons.get(&acceptance).into_iter().flatten() {
             without_reason = without_reason.saturating_sub(with_reason);
             let more = [
                 ("acceptance", acceptance.as_str()),
@@ -157,12 +127,12 @@ fn add_requests(samples: &mut Samples, labels: &Labels, counted: &Counted) {
     }
 }
 
-fn add_violations(samples: &mut Samples, labels: &Labels, counted: &Counted) {
-    let malformed = counted.reasons.get(&Acceptance::Malformed);
+fn add_violations(samples: &mut Samples, labels: &Labels, counts: &Counts) {
+    let malformed = counts.reasons.get(&Acceptance::Malformed);
     for (&reason, &exchanges) in malformed.into_iter().flatten() {
         samples.count(labels, &[("kind", reason.as_str())], exchanges);
     }
-    if counted.contradictions > 0 {
-        samples.count(labels, &[("kind", "mean_or_rate")], counted.contradictions);
+    if counts.contradictions > 0 {
+        samples.count(labels, &[("kind", "mean_or_rate")], counts.contradictions);
     }
 }

@@ -16,6 +16,9 @@ const OF_MODEL: usize = 240;
 /// Series that one tag of a model can take: its counters and the histogram per step.
 const OF_TAG: usize = 80;
 
+/// Series that one value of the facet can take: the counters of a tag.
+const OF_FACET: usize = 60;
+
 /// Decides which label sets are shown under their own names.
 #[derive(Debug)]
 pub(super) struct Budget {
@@ -58,13 +61,15 @@ impl Budget {
 impl State {
     fn admit(&mut self, labels: Labels, series: usize) -> Labels {
         // What has no name to fold is shown in any case; there are as many of them as engines.
-        if self.admitted.contains(&labels) || labels.model_name == OTHER {
+        let is_folded =
+            labels.model_name == OTHER && labels.facet.is_none_or(|(_, value)| value == OTHER);
+        if is_folded || self.admitted.contains(&labels) {
             return labels;
         }
-        let cost = if labels.tag.is_some() {
-            OF_TAG
-        } else {
-            OF_MODEL
+        let cost = match (&labels.facet, &labels.tag) {
+            (Some(_), _) => OF_FACET,
+            (None, Some(_)) => OF_TAG,
+            (None, None) => OF_MODEL,
         };
         if !self.folded.contains(&labels) && self.spent + cost <= series {
             self.spent += cost;
@@ -74,6 +79,7 @@ impl State {
         let other = Labels {
             model_name: OTHER.to_owned(),
             tag: labels.tag.as_ref().map(|_| OTHER.to_owned()),
+            facet: labels.facet.map(|(name, _)| (name, OTHER)),
             ..labels.clone()
         };
         if self.folded.len() < MOST_REMEMBERED {

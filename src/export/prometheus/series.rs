@@ -17,6 +17,8 @@ pub(super) struct Labels {
     pub(super) backend: &'static str,
     pub(super) model_name: String,
     pub(super) tag: Option<String>,
+    /// Name and value of the facet that the counters carry.
+    pub(super) facet: Option<(&'static str, &'static str)>,
 }
 
 /// A gauge without labels.
@@ -103,6 +105,7 @@ fn pairs(labels: &Labels, more: &[(&str, &str)]) -> Vec<LabelPair> {
         Some(("backend", labels.backend)),
         Some(("model_name", labels.model_name.as_str())),
         labels.tag.as_deref().map(|tag| ("tag", tag)),
+        labels.facet,
     ];
     let mut all: Vec<(&str, &str)> = common
         .into_iter()

@@ -1,11 +1,12 @@
 //! Inter-token latency of two runs, within equal bands of concurrency: a busy engine is slower whatever it drafts.
 
-use super::{Difference, SpeedUp, Verdict};
+use super::margin::error_of_draws;
+use super::{DRAWS, Difference, Measured, SpeedUp};
 use crate::stats::group::Group;
-use crate::stats::interval::{Interval, REPLICATES, Sample};
+use crate::stats::interval::{Interval, Sample};
 
 /// Requests of one side that are drawn from.
-const MOST_DRAWN_FROM: usize = 2_000;
+pub(super) const MOST_DRAWN_FROM: usize = 2_000;
 
 /// Requests of both sides that arrived at about the same concurrency.
 struct Band {
@@ -13,15 +14,15 @@ struct Band {
     other: Vec<f64>,
 }
 
-/// Mean latency of each side, the bands weighted alike.
+/// Mean latency of each side, in milliseconds.
 #[derive(Clone, Copy)]
-struct Means {
-    base: f64,
-    other: f64,
+pub(super) struct Means {
+    pub(super) base: f64,
+    pub(super) other: f64,
 }
 
 /// The difference in milliseconds, and how much faster the other one is.
-pub(super) fn of(
+pub(super) fn unpaired(
     base: &Group,
     other: &Group,
     level: f64,
@@ -40,31 +41,44 @@ pub(super) fn of(
     let (base, other) = (latencies(base), latencies(other));
     let bands = bands(&base, &other);
     let n = |side: fn(&Band) -> &Vec<f64>| bands.iter().map(|band| side(band).len() as u64).sum();
-    let ns = [n(|band| &band.base), n(|band| &band.other)];
-    let means = means(&bands, mean);
+    let requests = [n(|band| &band.base), n(|band| &band.other)];
+    let drawn = || {
+        means(&bands, |values| {
+            let sum: f64 = (0..values.len())
+                .map(|_| values[random.usize(..values.len())])
+                .sum();
+            sum / values.len() as f64
+        })
+    };
+    let both_have = !base.is_empty() && !other.is_empty();
+    of(means(&bands, mean), drawn, requests, level, both_have)
+}
+
+/// The difference between two means, what drawing anew gives for them, and what both come to.
+pub(super) fn of(
+    means: Option<Means>,
+    mut drawn: impl FnMut() -> Option<Means>,
+    requests: [u64; 2],
+    level: f64,
+    both_have: bool,
+) -> (Difference, Option<SpeedUp>) {
     let (mut differences, mut ratios) = (Vec::new(), Vec::new());
-    if means.is_some() && ns.iter().all(|&n| n > 1) {
-        for _ in 0..REPLICATES {
-            let drawn = self::means(&bands, |values| {
-                let sum: f64 = (0..values.len())
-                    .map(|_| values[random.usize(..values.len())])
-                    .sum();
-                sum / values.len() as f64
-            });
-            if let Some(drawn) = drawn {
-                differences.push(drawn.other - drawn.base);
-                ratios.push(drawn.base / drawn.other);
-            }
+    if means.is_some() && requests.iter().all(|&n| n > 1) {
+        for drawn in (0..DRAWS).filter_map(|_| drawn()) {
+            differences.push(drawn.other - drawn.base);
+            ratios.push(drawn.base / drawn.other);
         }
     }
-    let values = [means.map(|it| it.base), means.map(|it| it.other)];
-    let interval = Interval::of_draws(&mut differences, level);
-    let mut difference = Difference::of("inter_token_latency", "ms", values, interval, ns);
-    if means.is_none() && !base.is_empty() && !other.is_empty() {
-        difference.verdict = Verdict::NotComparable;
-        difference.why = Some(
-            "no request of one side arrived at about the concurrency of one of the other side"
-                .to_owned(),
+    let fewest = usize::try_from(requests[0].min(requests[1])).unwrap_or(usize::MAX);
+    let measured = Measured {
+        values: [means.map(|it| it.base), means.map(|it| it.other)],
+        error: error_of_draws(&differences, fewest),
+        requests,
+    };
+    let mut difference = Difference::of("inter_token_latency", "ms", measured, level);
+    if means.is_none() && both_have {
+        difference.forbid(
+            "no request of one side arrived at about the concurrency of one of the other side",
         );
     }
     let speed_up = means.map(|means| SpeedUp {
@@ -74,8 +88,8 @@ pub(super) fn of(
     (difference, speed_up)
 }
 
-/// Powers of two: 1, 2 to 3, 4 to 7, …
-fn band_of(sample: &Sample) -> u32 {
+/// The band of concurrency, in powers of two: 1, 2 to 3, 4 to 7, …
+pub(super) fn band_of(sample: &Sample) -> u32 {
     sample.in_flight.max(1).ilog2()
 }
 
@@ -111,6 +125,6 @@ fn means(bands: &[Band], mut mean: impl FnMut(&[f64]) -> f64) -> Option<Means> {
     (weights > 0.0 && means.base > 0.0 && means.other > 0.0).then_some(means)
 }
 
-fn mean(values: &[f64]) -> f64 {
+pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }

@@ -3,11 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::width::{self, DraftWidth};
+use super::{Difference, Measured, PositionDifference, Verdict};
 use crate::record::{AcceptanceRecord, Provenance};
 use crate::stats::pooled::{countable_steps, grow, steps_in};
 
 /// Positions that are looked at.
-const MOST_POSITIONS: usize = 64;
+pub(super) const MOST_POSITIONS: usize = 64;
 
 /// Sums over the records with a histogram. For a record of s steps, x of them accepted the draft at a position.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,5 +95,61 @@ impl PositionSpread {
             share,
             variance: squares.max(0.0) / (all * all) * n / (n - 1.0),
         })
+    }
+}
+
+/// The differences by position of two runs whose requests have nothing to do with each other. `level_for` tells how sure
+/// each of so many intervals has to be.
+pub(super) fn unpaired(
+    sides: [&PositionSpread; 2],
+    widths: &[DraftWidth; 2],
+    level_for: impl Fn(usize) -> f64,
+) -> Vec<PositionDifference> {
+    let [base, other] = sides;
+    if base.steps == 0 || other.steps == 0 {
+        return Vec::new();
+    }
+    let positions = base.accepted.len().max(other.accepted.len());
+    let level = level_for(positions);
+    (0..positions)
+        .filter_map(|position| {
+            let shares = [base.share(position)?, other.share(position)?];
+            let measured = Measured {
+                values: shares.map(|share| Some(share.share)),
+                error: Some(
+                    shares
+                        .iter()
+                        .map(|share| share.variance)
+                        .sum::<f64>()
+                        .sqrt(),
+                ),
+                requests: [base.records, other.records],
+            };
+            Some(of(position, measured, level, widths))
+        })
+        .collect()
+}
+
+/// The difference at one position.
+pub(super) fn of(
+    position: usize,
+    measured: Measured,
+    level: f64,
+    widths: &[DraftWidth; 2],
+) -> PositionDifference {
+    let position = u32::try_from(position).unwrap_or(u32::MAX);
+    let measured = Measured {
+        values: width::shares_known(position, measured.values, widths),
+        ..measured
+    };
+    let mut difference = Difference::of("survival", "ratio", measured, level);
+    let is_alike = u64::from(position) < width::positions_alike(&widths[0], &widths[1]);
+    let differs = || width::difference(&widths[0], &widths[1]).is_some();
+    if !is_alike && difference.verdict != Verdict::Unknown && differs() {
+        difference.forbid("not every step drafted so deep on both sides");
+    }
+    PositionDifference {
+        position,
+        difference,
     }
 }

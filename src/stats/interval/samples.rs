@@ -72,7 +72,10 @@ impl From<Sample> for Row {
 
 impl Sample {
     /// The sample of an exchange and its record, if it has one.
-    fn of(observation: &Observation, record: Option<&AcceptanceRecord>) -> Self {
+    pub(in crate::stats) fn of(
+        observation: &Observation,
+        record: Option<&AcceptanceRecord>,
+    ) -> Self {
         let bounded = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let record = record.filter(|record| !record.is_zero_step());
         Self {
