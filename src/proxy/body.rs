@@ -13,7 +13,7 @@ use http_body::{Body, Frame, SizeHint};
 use super::held_reply::Rest;
 use super::outlet::Outlet;
 use super::reply::Reply;
-use crate::tap::{self, End};
+use crate::tap::{self, End, Pushed};
 
 /// The body of a relayed response.
 pub(super) struct RelayBody {
@@ -91,20 +91,25 @@ impl RelayBody {
 
     /// Passes data on: as it is, or into the filter.
     fn relay(&mut self, data: Bytes) -> Option<Frame<Bytes>> {
-        self.outlet.passed(data.clone(), self.reply.read_at());
+        let at = self.reply.read_at();
         // A body with a length is not asked again once hyper has counted its bytes.
         let is_last = self.reply.is_end_stream();
         let Some(filter) = &mut self.filter else {
+            self.outlet.passed(data.clone(), None, at);
             if is_last {
                 self.complete(End::Complete);
             }
             return Some(self.frame(data));
         };
-        filter.push(data);
+        let (content, next) = match filter.push(data.clone()) {
+            Pushed::Content(next, content) => (Some(content), Some(next)),
+            Pushed::Queued => (None, None),
+        };
+        self.outlet.passed(data, content, at);
         if is_last {
             self.finish_reading(None);
         }
-        None
+        next.map(|next| self.frame(next))
     }
 
     /// A frame of data. Over HTTP/2 its last byte comes by itself: hyper asks for a frame although the one before still

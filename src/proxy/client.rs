@@ -81,7 +81,8 @@ pub(super) async fn serve(
         () = drain.cancelled() => return,
     };
     match begins {
-        Ok(Ok(false)) => Box::pin(serve_http1(&server, stream, hop, drain)).await,
+        Ok(Ok(false)) => serve_http1(&server, stream, hop, drain).await,
+        // Rare, and larger: no room is kept for it in each client's task.
         Ok(Ok(true)) => Box::pin(serve_http2(&server, stream, hop, drain)).await,
         // It left, or said nothing.
         Ok(Err(_)) | Err(_) => {}

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 
 use super::address::UpstreamAddress;
 use super::client::LARGEST_HEAD;
-use super::heard::{Heard, HeardSocket};
+use super::heard::HeardSocket;
 use super::listener::prepare_socket;
 use super::refusal::Refusal;
 use super::request_body::RequestBody;
@@ -47,7 +47,6 @@ pub(super) struct Connection {
     driver: Driver,
     turn: Turn,
     memory: ConnectionMemory,
-    heard: Heard,
 }
 
 /// hyper's end of a connection.
@@ -85,8 +84,8 @@ impl Connection {
             Err(_) => return Err(Refusal::ConnectTimeout(address.to_string())),
         };
         prepare_socket(&stream);
-        let heard = Heard::default();
-        let socket = TokioIo::new(HeardSocket::new(stream, heard.clone()));
+        let turn = Turn::new();
+        let socket = TokioIo::new(HeardSocket::new(stream, turn.bell()));
         let (sender, driver) = client()
             .handshake(socket)
             .await
@@ -97,9 +96,8 @@ impl Connection {
                 hyper: driver,
                 over: false,
             },
-            turn: Turn::new(),
+            turn,
             memory: ConnectionMemory::default(),
-            heard,
         };
         Ok((connection, begun.elapsed()))
     }
@@ -114,7 +112,7 @@ impl Connection {
         &mut self,
         request: Request<RequestBody>,
     ) -> Result<Response<Incoming>, SendFailure> {
-        let before = self.heard.reads();
+        let before = self.turn.reads();
         let Self {
             sender,
             driver,
@@ -131,7 +129,7 @@ impl Connection {
         .await
         .map_err(|mut failure| SendFailure {
             unsent: failure.take_message(),
-            answered: self.heard.reads() != before,
+            answered: self.turn.reads() != before,
             error: failure.into_error(),
         })
     }
@@ -151,7 +149,7 @@ impl Connection {
 
     /// Number of reads that brought bytes.
     pub(super) fn reads(&self) -> u64 {
-        self.heard.reads()
+        self.turn.reads()
     }
 
     /// Does what can be done at once, such as learning that the server has closed.

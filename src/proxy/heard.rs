@@ -4,31 +4,21 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Number of reads from one connection's socket that brought bytes. Clones share it.
-#[derive(Clone, Default)]
-pub(super) struct Heard(Arc<AtomicU64>);
-
-impl Heard {
-    /// Reads so far.
-    pub(super) fn reads(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+use super::turn::Bell;
 
 /// A socket to a server that counts the reads.
 pub(super) struct HeardSocket<S> {
     inner: S,
-    heard: Heard,
+    bell: Arc<Bell>,
 }
 
 impl<S> HeardSocket<S> {
-    pub(super) fn new(inner: S, heard: Heard) -> Self {
-        Self { inner, heard }
+    pub(super) fn new(inner: S, bell: Arc<Bell>) -> Self {
+        Self { inner, bell }
     }
 }
 
@@ -41,7 +31,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeardSocket<S> {
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.inner).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            self.heard.0.fetch_add(1, Ordering::Relaxed);
+            self.bell.note_read();
         }
         result
     }

@@ -38,7 +38,7 @@ pub(super) async fn read_reply(
         };
         match frame.into_data() {
             Ok(data) => {
-                exchange.see(&data, body.read_at());
+                exchange.see(&data, None, body.read_at());
                 length += data.len();
                 read.push_back(data);
                 if length > LARGEST_REPLY {

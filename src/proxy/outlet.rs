@@ -19,8 +19,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::rt::{Read, ReadBufCursor, Write};
+use smallvec::SmallVec;
 
-use crate::tap;
+use crate::tap::{self, Content};
 
 /// Reads that wait for their look at most; more than hyper ever buffers of small reads.
 const MOST_WAITING: usize = 64;
@@ -46,7 +47,8 @@ struct State {
     /// Something was handed over since the last flush.
     is_unflushed: bool,
     exchange: Option<tap::Exchange>,
-    waiting: Vec<(Bytes, Instant)>,
+    /// One at a time, nearly always.
+    waiting: SmallVec<[(Bytes, Option<Content>, Instant); 1]>,
     end: Option<tap::End>,
     /// Who waits for the next flush.
     flush: Option<Waker>,
@@ -88,12 +90,13 @@ impl Outlet {
         self.await_flush(&mut state);
     }
 
-    /// Bytes were read at `at` and are on their way to the client; the tap sees them once they are out.
-    pub(super) fn passed(self: &Arc<Self>, bytes: Bytes, at: Instant) {
+    /// Bytes were read at `at` and are on their way to the client; the tap sees them once they are out. `content`: what its
+    /// filter said of them.
+    pub(super) fn passed(self: &Arc<Self>, bytes: Bytes, content: Option<Content>, at: Instant) {
         let mut state = self.state();
         self.await_flush(&mut state);
         if state.exchange.is_some() {
-            state.waiting.push((bytes, at));
+            state.waiting.push((bytes, content, at));
             if state.waiting.len() > MOST_WAITING {
                 state.look();
             }
@@ -135,8 +138,8 @@ impl Outlet {
 impl State {
     fn look(&mut self) {
         if let Some(exchange) = &mut self.exchange {
-            for (bytes, at) in self.waiting.drain(..) {
-                exchange.see(&bytes, at);
+            for (bytes, content, at) in self.waiting.drain(..) {
+                exchange.see(&bytes, content, at);
             }
         }
     }

@@ -2,7 +2,7 @@
 //! the task that polls them at this very moment, and each event would cost one more round of everything above. A
 //! [`Turn`] catches what is woken during its turn, and passes on what is woken later.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -22,8 +22,11 @@ pub(super) struct Turn {
     waker: Waker,
 }
 
-struct Bell {
+/// What the task shares with the sockets that it waits for, in one place: it is cold memory for each event.
+pub(super) struct Bell {
     state: AtomicU8,
+    /// Reads that brought bytes.
+    reads: AtomicU64,
     task: Mutex<Waker>,
 }
 
@@ -31,10 +34,21 @@ impl Turn {
     pub(super) fn new() -> Self {
         let bell = Arc::new(Bell {
             state: AtomicU8::new(AWAY),
+            reads: AtomicU64::new(0),
             task: Mutex::new(Waker::noop().clone()),
         });
         let waker = Waker::from(Arc::clone(&bell));
         Self { bell, waker }
+    }
+
+    /// For the socket.
+    pub(super) fn bell(&self) -> Arc<Bell> {
+        Arc::clone(&self.bell)
+    }
+
+    /// Number of reads that brought bytes.
+    pub(super) fn reads(&self) -> u64 {
+        self.bell.reads.load(Ordering::Relaxed)
     }
 
     /// Polls until there is a result, or nothing more to do for now.
@@ -59,6 +73,11 @@ impl Turn {
 }
 
 impl Bell {
+    /// Bytes were read.
+    pub(super) fn note_read(&self) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn task(&self) -> MutexGuard<'_, Waker> {
         self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }

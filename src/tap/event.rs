@@ -25,6 +25,8 @@ pub(super) enum Kind {
     Mended(Bytes),
     /// The same, but it can't be taken out.
     Unmendable,
+    /// Content and nothing else: a parser would find no more in it.
+    Content,
     /// Anything else.
     Other,
 }
@@ -70,7 +72,7 @@ pub(super) fn classify(
         };
     };
     if !last_content.must_parse(&data) {
-        return Kind::Other;
+        return Kind::Content;
     }
     let Some(root) = members(&data) else {
         return Kind::Other;

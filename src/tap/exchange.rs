@@ -11,7 +11,7 @@ use http::{HeaderName, StatusCode, request, response};
 use super::arrival::{Arrival, coding, is_json, media_type};
 use super::decoding::Decoder;
 use super::details;
-use super::filter::{Filter, Incident, Restore};
+use super::filter::{Content, Filter, Incident, Restore};
 use super::identity::{self, LARGEST_MODEL_LIST};
 use super::injection::{Added, decide, decide_unread};
 use super::learned::{ConnectionMemory, Fingerprint};
@@ -334,8 +334,9 @@ impl Exchange {
         self.skip_strip("too_large");
     }
 
-    /// Bytes of the response's body, read at `at`.
-    pub fn see(&mut self, bytes: &Bytes, at: Instant) {
+    /// Bytes of the response's body, read at `at`. `content`: what the filter found them to be, if it found them to be
+    /// nothing else.
+    pub fn see(&mut self, bytes: &Bytes, content: Option<Content>, at: Instant) {
         if let Some(models) = &mut self.models
             && models.len() + bytes.len() <= LARGEST_MODEL_LIST
         {
@@ -345,7 +346,9 @@ impl Exchange {
             let seen = guarded(|| {
                 #[cfg(feature = "fault-injection")]
                 super::fault::happen(bytes);
-                observer.see(bytes, at);
+                if !content.is_some_and(|content| observer.see_content(content, at)) {
+                    observer.see(bytes, at);
+                }
             });
             if seen.is_none() {
                 self.observer = None;

@@ -65,6 +65,21 @@ pub struct Filter {
     passing: bool,
 }
 
+/// What became of bytes that were pushed.
+#[derive(Debug)]
+pub enum Pushed {
+    /// Whole events of content and nothing else: they go on at once, and whoever observes the stream need not look.
+    Content(Bytes, Content),
+    /// What may go on comes out of [`Filter::next`].
+    Queued,
+}
+
+/// Events of content in bytes that hold nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Content {
+    pub(super) events: u32,
+}
+
 struct HeldFinish {
     event: Vec<Bytes>,
     finish: Finish,
@@ -117,15 +132,16 @@ impl Filter {
         }
     }
 
-    /// Takes bytes of the engine; what may go on comes out of [`Filter::next`].
-    pub fn push(&mut self, chunk: Bytes) {
+    /// Takes bytes of the engine.
+    pub fn push(&mut self, chunk: Bytes) -> Pushed {
         if self.passing {
             self.out.push_back(chunk);
-            return;
+            return Pushed::Queued;
         }
         if chunk.is_empty() {
-            return;
+            return Pushed::Queued;
         }
+        let from_boundary = self.splitter.is_at_boundary();
         let mut start = 0;
         if std::mem::take(&mut self.ended_in_cr) && chunk[0] == b'\n' {
             start = 1;
@@ -139,10 +155,19 @@ impl Filter {
         }
         let mut blocks = std::mem::take(&mut self.blocks);
         let mut begun = self.begun;
+        let (mut content, mut content_end) = (Content::default(), 0);
         let read = catch_unwind(AssertUnwindSafe(|| {
             self.splitter.feed(&chunk, |block| {
                 let kind = classify(&block, !begun, self.added, &mut self.last_content);
                 begun |= !matches!(kind, Kind::NoData);
+                if matches!(kind, Kind::Content) && blocks.is_empty() {
+                    content.events += 1;
+                    content_end = block.end;
+                    return;
+                }
+                if blocks.is_empty() && content.events > 0 {
+                    blocks.push((content_end, Kind::Content));
+                }
                 blocks.push((block.end, kind));
             });
         }));
@@ -150,7 +175,17 @@ impl Filter {
             (self.report)(Incident::Skipped("filter_failed"));
             self.pending.push(chunk.slice(start..));
             self.end();
-            return;
+            return Pushed::Queued;
+        }
+        if blocks.is_empty() && content.events > 0 {
+            let is_all = from_boundary && self.splitter.is_at_boundary();
+            if is_all && self.held.is_none() && self.out.is_empty() {
+                // Nearly every chunk of a stream.
+                self.blocks = blocks;
+                self.dropped = false;
+                return Pushed::Content(chunk, content);
+            }
+            blocks.push((content_end, Kind::Content));
         }
         self.begun = begun;
         self.ended_in_cr =
@@ -160,12 +195,6 @@ impl Filter {
             start = end;
             if self.passing {
                 self.out.push_back(piece);
-            } else if matches!(kind, Kind::Other) && self.pending.is_empty() && self.held.is_none()
-            {
-                // Nearly every event of a stream.
-                self.partly_out = false;
-                self.dropped = false;
-                self.emit([piece]);
             } else {
                 self.pending.push(piece);
                 self.block(kind);
@@ -179,6 +208,7 @@ impl Filter {
             self.pending.push(rest);
             self.unfinished();
         }
+        Pushed::Queued
     }
 
     /// The next bytes for the client.
@@ -228,7 +258,7 @@ impl Filter {
                 }
                 None => self.emit(pieces),
             },
-            Kind::Other => {
+            Kind::Content | Kind::Other => {
                 self.release_held();
                 self.emit(pieces);
             }

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 pub use exchange::{BodyPasses, End, Exchange};
-pub use filter::Filter;
+pub use filter::{Content, Filter, Pushed};
 pub use inject::ExposeUsage;
 pub use injection::AskSglang;
 pub use learned::ConnectionMemory;

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::decoding::Decoder;
+use super::filter::Content;
 use crate::engines::{Options, Payloads};
 use crate::observation::{Reason, Usage};
 use crate::record::EngineName;
@@ -132,6 +133,14 @@ impl ReplyObserver {
         Self {
             decoder: Some(decoder),
             ..self
+        }
+    }
+
+    /// Takes note of content that a filter has found in bytes which hold nothing else. False: the bytes must be seen.
+    pub(super) fn see_content(&mut self, content: Content, at: Instant) -> bool {
+        match &mut self.body.framed {
+            Framed::Stream(observer) if self.decoder.is_none() => observer.see_content(content, at),
+            Framed::Stream(_) | Framed::Json(_) => false,
         }
     }
 

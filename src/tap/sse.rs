@@ -134,6 +134,15 @@ impl Splitter {
         self.last_was_cr = false;
     }
 
+    /// Whether what was fed ends with a block, and nothing of the next one can belong to it.
+    pub fn is_at_boundary(&self) -> bool {
+        self.buffer.is_empty()
+            && !self.skipping
+            && !self.last_was_cr
+            && !self.leading_lf
+            && !self.at_stream_start
+    }
+
     /// Most bytes of one block that are held.
     pub fn cap(&self) -> usize {
         self.cap

@@ -8,7 +8,7 @@ use crate::tap::stand_in::StandIn;
 fn bytes_and_the_end_wait_for_the_flush() {
     let (tap, outlet) = (StandIn::default(), Arc::new(Outlet::default()));
     outlet.begin(tap.exchange());
-    outlet.passed(Bytes::from_static(b"data"), Instant::now());
+    outlet.passed(Bytes::from_static(b"data"), None, Instant::now());
     assert_eq!(outlet.state().waiting.len(), 1);
     outlet.end(End::Complete, true);
     assert_eq!(tap.observations(), 0);
@@ -37,7 +37,7 @@ fn what_waits_is_bounded() {
     let (tap, outlet) = (StandIn::default(), Arc::new(Outlet::default()));
     outlet.begin(tap.exchange());
     for _ in 0..1000 {
-        outlet.passed(Bytes::from_static(b"data"), Instant::now());
+        outlet.passed(Bytes::from_static(b"data"), None, Instant::now());
         assert!(outlet.state().waiting.len() <= MOST_WAITING);
     }
 }

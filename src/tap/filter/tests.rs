@@ -33,17 +33,14 @@ fn filtered_of(added: Added, restore: Restore, pieces: &[&[u8]]) -> (String, Vec
         Box::new(move |incident| report.lock().unwrap().push(incident)),
     );
     let mut out = Vec::new();
-    let mut drain = |filter: &mut Filter| {
-        while let Some(bytes) = filter.next() {
+    for piece in pieces {
+        if let Pushed::Content(bytes, _) = filter.push(Bytes::copy_from_slice(piece)) {
             out.extend_from_slice(&bytes);
         }
-    };
-    for piece in pieces {
-        filter.push(Bytes::copy_from_slice(piece));
-        drain(&mut filter);
+        out.extend(std::iter::from_fn(|| filter.next()).flatten());
     }
     filter.end();
-    drain(&mut filter);
+    out.extend(std::iter::from_fn(|| filter.next()).flatten());
     let incidents = incidents.lock().unwrap().clone();
     (String::from_utf8(out).unwrap(), incidents)
 }
@@ -196,6 +193,43 @@ fn each_of_several_sequences_gets_the_known_fingerprint_at_once() {
         incidents,
         [Incident::Skipped("fingerprint_changed"), Incident::Stripped]
     );
+}
+
+#[test]
+fn whole_events_of_content_are_told_as_such() {
+    let (half, rest) = CONTENT.split_at(CONTENT.len() - 3);
+    let pieces: [(String, Option<u32>); 11] = [
+        // A byte order mark may have stood in front of the first.
+        (CONTENT.to_owned(), None),
+        (CONTENT.to_owned(), Some(1)),
+        (CONTENT.repeat(3), Some(3)),
+        // Not at its end, not at its start.
+        (half.to_owned(), None),
+        (rest.to_owned(), None),
+        (CONTENT.to_owned(), Some(1)),
+        (format!("{CONTENT}: a comment\n\n"), None),
+        // An LF that follows may belong to it.
+        (CONTENT.replace('\n', "\r"), None),
+        (CONTENT.to_owned(), None),
+        (format!("{CONTENT}{FINISH}"), None),
+        // What waits for its successor goes out first.
+        (CONTENT.to_owned(), None),
+    ];
+    let mut filter = Filter::new(USAGE, Restore::FromSuccessor, Box::new(|_| {}));
+    let mut out = Vec::new();
+    for (piece, told) in &pieces {
+        let events = match filter.push(Bytes::copy_from_slice(piece.as_bytes())) {
+            Pushed::Content(bytes, content) => {
+                out.extend_from_slice(&bytes);
+                Some(content.events)
+            }
+            Pushed::Queued => None,
+        };
+        out.extend(std::iter::from_fn(|| filter.next()).flatten());
+        assert_eq!(events, *told, "{piece}");
+    }
+    let all: String = pieces.iter().map(|(piece, _)| piece.as_str()).collect();
+    assert_eq!(String::from_utf8(out).unwrap(), all);
 }
 
 #[test]

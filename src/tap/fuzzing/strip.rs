@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 
 use super::{Input, reference};
-use crate::tap::filter::{Filter, Incident, Restore};
+use crate::tap::filter::{Filter, Incident, Pushed, Restore};
 use crate::tap::injection::Added;
 use crate::tap::learned::Fingerprint;
 use crate::tap::sse::LARGEST_EVENT;
@@ -83,7 +83,9 @@ fn filtered(input: Input<'_>, pieces: &[&[u8]]) -> (Vec<u8>, Vec<Incident>) {
     });
     let mut out = Vec::new();
     for piece in pieces {
-        filter.push(Bytes::copy_from_slice(piece));
+        if let Pushed::Content(bytes, _) = filter.push(Bytes::copy_from_slice(piece)) {
+            out.extend_from_slice(&bytes);
+        }
         drain(&mut filter, &mut out);
     }
     filter.end();

@@ -10,6 +10,7 @@ use super::large::LargeEvent;
 use super::sequences::Sequences;
 use crate::engines::{Options, Payloads};
 use crate::observation::Reason;
+use crate::tap::filter::Content;
 use crate::tap::json::{Reducer, Unreadable};
 use crate::tap::likeness::LastContent;
 use crate::tap::sse::{Block, LARGEST_EVENT, Splitter};
@@ -85,6 +86,20 @@ impl StreamObserver {
             *large = Some(continued(large.take(), start, bytes.len()));
         }
         self.last_read = Some(at);
+    }
+
+    /// Takes note of content without a look at it. False: the bytes must be seen.
+    pub(super) fn see_content(&mut self, content: Content, at: Instant) -> bool {
+        let reply = &mut self.events.reply;
+        if reply.first_content.is_none() || !self.splitter.is_at_boundary() {
+            return false;
+        }
+        for _ in 0..content.events {
+            reply.events += 1;
+            reply.note_content(at);
+        }
+        self.last_read = Some(at);
+        true
     }
 
     pub(super) fn finish(mut self) -> Reply {

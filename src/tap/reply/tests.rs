@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use super::facts;
 use super::*;
+use crate::tap::filter::{Filter, Pushed, Restore};
+use crate::tap::injection::Added;
 use crate::tap::json::Reducer;
 use crate::tap::needle::must_parse;
 
@@ -31,6 +33,49 @@ fn body(object: &Value) -> Reply {
 
 fn delta(delta: Value) -> Value {
     json!({"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
+}
+
+proptest! {
+    #[test]
+    fn what_a_filter_found_to_be_content_need_not_be_seen(
+        events in proptest::collection::vec(0..6_usize, 1..30),
+        cuts in proptest::collection::vec(0..400_usize, 0..30),
+    ) {
+        let text = |text: &str| format!("data: {}\n\n", delta(json!({"content": text})));
+        let kinds = [
+            text("a"),
+            text("another \"\n"),
+            text("\u{0}"),
+            ": a comment\n\n".to_owned(),
+            "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n".to_owned(),
+            "data: {\"choices\":[],\"usage\":{\"completion_tokens\":3}}\n\n".to_owned(),
+        ];
+        let stream: String = events.iter().map(|kind| kinds[*kind].as_str()).collect();
+        let added = Added { usage: true, strip_usage: true, ..Added::default() };
+        let mut filter = Filter::new(added, Restore::FromSuccessor, Box::new(|_| {}));
+        let (mut seen, mut told) = (ReplyObserver::new_stream(), ReplyObserver::new_stream());
+        let start = Instant::now();
+        let mut rest = stream.as_bytes();
+        // Whole events after the cuts are used up.
+        for (number, cut) in cuts.into_iter().chain(std::iter::repeat(kinds[0].len())).enumerate() {
+            if rest.is_empty() {
+                break;
+            }
+            let (chunk, behind) = rest.split_at(cut.clamp(1, rest.len()));
+            rest = behind;
+            let now = at(start, number as u64);
+            seen.see(chunk, now);
+            let is_told = match filter.push(bytes::Bytes::copy_from_slice(chunk)) {
+                Pushed::Content(_, content) => told.see_content(content, now),
+                Pushed::Queued => false,
+            };
+            if !is_told {
+                told.see(chunk, now);
+            }
+            while filter.next().is_some() {}
+        }
+        prop_assert_eq!(format!("{:?}", seen.finish()), format!("{:?}", told.finish()));
+    }
 }
 
 #[test]
