@@ -1,8 +1,10 @@
-//! How many bytes per second the observer looks at: real vLLM streams, and a large JSON reply.
+//! How many bytes per second the observer looks at: real vLLM streams, and JSON replies of 2 KB and of 1 MB.
 
-use std::path::Path;
+mod captured;
+
 use std::time::Instant;
 
+use captured::body;
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use spectap::tap::json::Reducer;
@@ -22,25 +24,6 @@ const STREAMS: &[&str] = &[
 
 fn main() {
     divan::main();
-}
-
-/// Body of a stored response; chunk framing, if any, is taken off line by line.
-fn body(case: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fixtures/captures/vllm-0.32.0")
-        .join(case)
-        .with_extension("http");
-    let bytes = std::fs::read(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
-    let text = String::from_utf8_lossy(&bytes);
-    let (_, body) = text.split_once("\r\n\r\n").unwrap_or_default();
-    if body.starts_with('{') {
-        return body.as_bytes().to_vec();
-    }
-    body.lines()
-        .filter(|line| line.starts_with("data: "))
-        .flat_map(|line| [line, "\n\n"])
-        .collect::<String>()
-        .into_bytes()
 }
 
 #[divan::bench(args = STREAMS)]
@@ -84,6 +67,29 @@ fn whole_observer(bencher: Bencher, case: &str) {
     });
 }
 
+/// A stored chat reply of 2 KB.
+#[divan::bench]
+fn reducer_on_two_kilobytes(bencher: Bencher) {
+    let body = body("ngram-summary/chat-nonstream-long");
+    bencher.counter(BytesCount::of_slice(&body)).bench(|| {
+        let mut reducer = Reducer::new();
+        reducer.feed(black_box(&body));
+        reducer.read(|json| json.is_object())
+    });
+}
+
+/// The same with all that is read of it.
+#[divan::bench]
+fn whole_reply_of_two_kilobytes(bencher: Bencher) {
+    let body = body("ngram-summary/chat-nonstream-long");
+    let at = Instant::now();
+    bencher.counter(BytesCount::of_slice(&body)).bench(|| {
+        let mut observer = ReplyObserver::new_json();
+        observer.see(black_box(&body), at);
+        observer.finish()
+    });
+}
+
 /// A stored reply with its first choice repeated until it is 1 MB large: text, and log probabilities.
 #[divan::bench(args = ["ngram-summary/chat-nonstream-long", "ngram-summary/chat-nonstream-logprobs"])]
 fn reducer_on_one_megabyte(bencher: Bencher, case: &str) {
@@ -97,6 +103,6 @@ fn reducer_on_one_megabyte(bencher: Bencher, case: &str) {
         for read in body.chunks(READ) {
             reducer.feed(black_box(read));
         }
-        reducer.finish()
+        reducer.read(|json| json.is_object())
     });
 }

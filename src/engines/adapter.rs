@@ -1,7 +1,6 @@
 //! The adapters, one per wire shape: who claims a payload, and how it is read.
 
-use serde_json::{Map, Value};
-
+use super::object::Object;
 use super::{llamacpp, lmstudio, mlx_vlm, sglang, tensorrt_llm, tokenspeed, usage_details};
 use super::{vllm, vllm_mlx};
 use crate::record::{AcceptanceRecord, EngineName, Violation};
@@ -11,8 +10,8 @@ use crate::record::{AcceptanceRecord, EngineName, Violation};
 pub(super) struct Adapter {
     pub(super) engine: EngineName,
     /// Whether the payload has this shape's signature.
-    pub(super) claims: fn(&Map<String, Value>) -> bool,
-    read: fn(&Map<String, Value>) -> Result<AcceptanceRecord, Violation>,
+    pub(super) claims: fn(&dyn Object) -> bool,
+    read: fn(&dyn Object) -> Result<AcceptanceRecord, Violation>,
 }
 
 /// One payload as its adapter reads it.
@@ -111,7 +110,7 @@ pub(super) const USAGE_DETAILS: &[Adapter] = &[Adapter {
 }];
 
 /// Offers a payload to the adapters of its place; none if nobody claims it.
-pub(super) fn offer(payload: &Map<String, Value>, adapters: &[Adapter]) -> Option<Reading> {
+pub(super) fn offer(payload: &dyn Object, adapters: &[Adapter]) -> Option<Reading> {
     let mut claiming = adapters.iter().filter(|adapter| (adapter.claims)(payload));
     let adapter = claiming.next()?;
     if claiming.next().is_some() {
@@ -125,7 +124,7 @@ pub(super) fn offer(payload: &Map<String, Value>, adapters: &[Adapter]) -> Optio
 }
 
 /// Offers what stands in a place that holds acceptance numbers and nothing else: one that nobody claims is malformed.
-pub(super) fn interpret(payload: &Map<String, Value>, adapters: &[Adapter]) -> Reading {
+pub(super) fn interpret(payload: &dyn Object, adapters: &[Adapter]) -> Reading {
     let only = match adapters {
         [adapter] => Some(adapter.engine),
         _ => None,

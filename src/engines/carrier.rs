@@ -1,33 +1,27 @@
 //! The objects of a response that carry payloads, and where to find them.
 
-use serde_json::{Map, Value};
+use super::object::{Json, Object, elements};
 
 /// A member that is an object with something in it.
-pub(super) fn filled<'a>(
-    object: &'a Map<String, Value>,
-    name: &str,
-) -> Option<&'a Map<String, Value>> {
+pub(super) fn filled<'a>(object: &'a dyn Object, name: &str) -> Option<&'a dyn Object> {
     object
         .get(name)
-        .and_then(Value::as_object)
+        .and_then(Json::as_object)
         .filter(|inner| !inner.is_empty())
 }
 
 /// The object at `metrics.speculative_decoding`, empty or not.
-pub(super) fn in_metrics(object: &Map<String, Value>) -> Option<&Map<String, Value>> {
+pub(super) fn in_metrics(object: &dyn Object) -> Option<&dyn Object> {
     object
         .get("metrics")
         .and_then(|metrics| metrics.get("speculative_decoding"))
-        .and_then(Value::as_object)
+        .and_then(Json::as_object)
 }
 
 /// The choices that are objects, each with its index; its position where it tells none.
-pub(super) fn choices(
-    object: &Map<String, Value>,
-) -> impl Iterator<Item = (u32, &Map<String, Value>)> {
-    let choices = object.get("choices").and_then(Value::as_array);
+pub(super) fn choices(object: &dyn Object) -> impl Iterator<Item = (u32, &dyn Object)> {
     (0u32..)
-        .zip(choices.into_iter().flatten())
+        .zip(elements(object.get("choices")))
         .filter_map(|(position, choice)| {
             let choice = choice.as_object()?;
             Some((index(choice).unwrap_or(position), choice))
@@ -35,29 +29,24 @@ pub(super) fn choices(
 }
 
 /// Whether there are choices at all.
-pub(super) fn has_choices(object: &Map<String, Value>) -> bool {
-    object
-        .get("choices")
-        .and_then(Value::as_array)
-        .is_some_and(|choices| !choices.is_empty())
+pub(super) fn has_choices(object: &dyn Object) -> bool {
+    elements(object.get("choices")).next().is_some()
 }
 
 /// An object's own `index`.
-pub(super) fn index(object: &Map<String, Value>) -> Option<u32> {
+pub(super) fn index(object: &dyn Object) -> Option<u32> {
     u32::try_from(object.get("index")?.as_u64()?).ok()
 }
 
 /// The objects of a member that is one object for one sequence, a list for several. Empty ones are nothing.
 pub(super) fn one_or_several<'a>(
-    object: &'a Map<String, Value>,
+    object: &'a dyn Object,
     name: &str,
-) -> impl Iterator<Item = &'a Map<String, Value>> {
+) -> impl Iterator<Item = &'a dyn Object> {
     let member = object.get(name);
-    let several = member.and_then(Value::as_array).into_iter().flatten();
-    member
-        .filter(|member| member.is_object())
+    let single = member.and_then(Json::as_object);
+    single
         .into_iter()
-        .chain(several)
-        .filter_map(Value::as_object)
+        .chain(elements(member).filter_map(Json::as_object))
         .filter(|payload| !payload.is_empty())
 }

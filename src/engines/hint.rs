@@ -1,18 +1,17 @@
 //! Which engine a response comes from by members that only it sends, with or without acceptance numbers. A hint: a
 //! payload outranks it.
 
-use serde_json::{Map, Value};
-
+use super::object::{Object, elements};
 use crate::record::EngineName;
 
 /// What one object of a response tells of its engine.
-pub fn hint(object: &Map<String, Value>) -> Option<EngineName> {
-    let choices = object.get("choices").and_then(Value::as_array);
+pub fn hint(object: &dyn Object) -> Option<EngineName> {
+    let choices = object.get("choices");
     let in_choice = |member: &str| {
-        let has = |choice: &Value| choice.get(member).is_some();
-        choices.into_iter().flatten().any(has)
+        let mut choices = elements(choices);
+        choices.any(|choice| choice.get(member).is_some())
     };
-    if in_choice("matched_stop") || object.contains_key("sglext") {
+    if in_choice("matched_stop") || object.get("sglext").is_some() {
         Some(EngineName::Sglang)
     } else if in_choice("avg_decoded_tokens_per_iter") {
         Some(EngineName::TensorrtLlm)
@@ -22,8 +21,8 @@ pub fn hint(object: &Map<String, Value>) -> Option<EngineName> {
 }
 
 /// llama.cpp and mlx-vlm name their times alike; the latter tells more, and less on all but the last event.
-fn by_timings(timings: &Map<String, Value>) -> Option<EngineName> {
-    let has = |member: &str| timings.contains_key(member);
+fn by_timings(timings: &dyn Object) -> Option<EngineName> {
+    let has = |member: &str| timings.get(member).is_some();
     if has("draft_kind") || has("peak_memory") {
         Some(EngineName::MlxVlm)
     } else {
@@ -33,6 +32,8 @@ fn by_timings(timings: &Map<String, Value>) -> Option<EngineName> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn of(text: &str) -> Option<EngineName> {

@@ -3,27 +3,26 @@
 //! It tells no steps: predicted − accepted is not their number, since a whole run counts as accepted even if generation
 //! stopped inside it.
 
-use serde_json::{Map, Value};
-
 use super::number::{are_sent, optional_count, required_count};
+use super::object::Object;
 use crate::record::{AcceptanceRecord, EngineName, Violation};
 
 const COUNTS: [&str; 2] = ["draft_n", "draft_n_accepted"];
 
 /// Timings with drafts; with `draft_rounds` among them they are mlx-vlm's. The server leaves both out when nothing was
 /// drafted.
-pub(super) fn claims(timings: &Map<String, Value>) -> bool {
-    are_sent(timings, COUNTS) && !timings.contains_key("draft_rounds")
+pub(super) fn claims(timings: &dyn Object) -> bool {
+    are_sent(timings, COUNTS) && timings.get("draft_rounds").is_none()
 }
 
 /// Reads claimed timings.
-pub(super) fn read(timings: &Map<String, Value>) -> Result<AcceptanceRecord, Violation> {
+pub(super) fn read(timings: &dyn Object) -> Result<AcceptanceRecord, Violation> {
     read_as(timings, EngineName::LlamaCpp)
 }
 
 /// Reads the counts that mlx-vlm has under the same names.
 pub(super) fn read_as(
-    timings: &Map<String, Value>,
+    timings: &dyn Object,
     engine: EngineName,
 ) -> Result<AcceptanceRecord, Violation> {
     let [drafted, accepted] = COUNTS;

@@ -1,9 +1,8 @@
 //! LM Studio: draft token counts in root `stats` (its OpenAI route, and older builds of its own), or in `usage` (newer
 //! builds of its own).
 
-use serde_json::{Map, Value};
-
 use super::number::{are_sent, optional_count, required_count};
+use super::object::Object;
 use crate::record::{AcceptanceRecord, EngineName, Violation};
 
 const ACCEPTED: &str = "accepted_draft_tokens_count";
@@ -14,14 +13,14 @@ const NOT_ACCEPTED: [&str; 2] = ["rejected_draft_tokens_count", "ignored_draft_t
 const TOTAL: &str = "total_draft_tokens_count";
 
 /// The counts' names are LM Studio's alone.
-pub(super) fn claims(payload: &Map<String, Value>) -> bool {
+pub(super) fn claims(payload: &dyn Object) -> bool {
     [TOTAL, NOT_ACCEPTED[0], NOT_ACCEPTED[1]]
         .iter()
         .any(|name| are_sent(payload, [ACCEPTED, *name]))
 }
 
 /// Reads a claimed payload. The total counts drafts that were never verified too.
-pub(super) fn read(payload: &Map<String, Value>) -> Result<AcceptanceRecord, Violation> {
+pub(super) fn read(payload: &dyn Object) -> Result<AcceptanceRecord, Violation> {
     let accepted = required_count(payload, ACCEPTED)?;
     let mut sum = accepted;
     for name in NOT_ACCEPTED {

@@ -11,6 +11,7 @@ mod llamacpp;
 mod lmstudio;
 mod mlx_vlm;
 mod number;
+mod object;
 mod payloads;
 mod sequence;
 mod sglang;
@@ -27,6 +28,7 @@ use adapter::Reading;
 
 pub use hint::hint;
 pub use number::{count, fraction};
+pub use object::{Json, List, Object, elements};
 pub use payloads::Payloads;
 
 /// What is read at all.

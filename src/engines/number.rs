@@ -1,7 +1,6 @@
 //! Numbers as engines send them: which JSON values are a count, a bucket or a ratio.
 
-use serde_json::{Map, Value};
-
+use super::object::{Json, Object, elements};
 use crate::record::{AcceptanceHistogram, LARGEST_EXACT_INTEGER, Violation};
 
 /// Most buckets of a histogram; no engine drafts anywhere near as many tokens per step.
@@ -9,12 +8,11 @@ const MOST_BUCKETS: usize = 4096;
 
 /// A count: an integer, or a float with no fraction as some serializers write one; from 0 to 2^53. A string is none,
 /// although AIPerf takes it: a server that sends `"60"` is broken, and the next reader may see it otherwise.
-pub fn count(value: &Value) -> Option<u64> {
-    let number = value.as_number()?;
-    let count = match number.as_u64() {
+pub fn count(value: Json<'_>) -> Option<u64> {
+    let count = match value.as_u64() {
         Some(integer) => integer,
         None => {
-            let float = number.as_f64()?;
+            let float = value.as_f64()?;
             let is_whole =
                 float.fract() == 0.0 && (0.0..=LARGEST_EXACT_INTEGER as f64).contains(&float);
             // Exact: whole and at most 2^53.
@@ -25,32 +23,32 @@ pub fn count(value: &Value) -> Option<u64> {
 }
 
 /// A finite number, integer or not.
-pub fn fraction(value: &Value) -> Option<f64> {
+pub fn fraction(value: Json<'_>) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite())
 }
 
 /// A member that is there and not null.
-pub(super) fn sent<'a>(payload: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+pub(super) fn sent<'a>(payload: &'a dyn Object, name: &str) -> Option<Json<'a>> {
     payload.get(name).filter(|value| !value.is_null())
 }
 
 /// The first of several names of one thing that was sent.
-pub(super) fn sent_as<'a>(payload: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
+pub(super) fn sent_as<'a>(payload: &'a dyn Object, names: &[&str]) -> Option<Json<'a>> {
     names.iter().find_map(|name| sent(payload, name))
 }
 
 /// Whether these two counts were sent, and say something: servers that never speculate may fill both with 0.
-pub(super) fn are_sent(payload: &Map<String, Value>, names: [&str; 2]) -> bool {
+pub(super) fn are_sent(payload: &dyn Object, names: [&str; 2]) -> bool {
     let values = names.map(|name| sent(payload, name));
     values.iter().all(Option::is_some)
         && values
             .iter()
             .flatten()
-            .any(|value| count(value).is_none_or(|count| count > 0))
+            .any(|value| count(*value).is_none_or(|count| count > 0))
 }
 
 /// A count that must be there.
-pub(super) fn required_count(payload: &Map<String, Value>, name: &str) -> Result<u64, Violation> {
+pub(super) fn required_count(payload: &dyn Object, name: &str) -> Result<u64, Violation> {
     payload
         .get(name)
         .and_then(count)
@@ -58,16 +56,13 @@ pub(super) fn required_count(payload: &Map<String, Value>, name: &str) -> Result
 }
 
 /// A count that may be missing or null.
-pub(super) fn optional_count(
-    payload: &Map<String, Value>,
-    name: &str,
-) -> Result<Option<u64>, Violation> {
+pub(super) fn optional_count(payload: &dyn Object, name: &str) -> Result<Option<u64>, Violation> {
     optional_count_as(payload, &[name])
 }
 
 /// A count that may be missing or null, under one of several names.
 pub(super) fn optional_count_as(
-    payload: &Map<String, Value>,
+    payload: &dyn Object,
     names: &[&str],
 ) -> Result<Option<u64>, Violation> {
     sent_as(payload, names)
@@ -76,10 +71,7 @@ pub(super) fn optional_count_as(
 }
 
 /// A ratio or a mean that must be there.
-pub(super) fn required_fraction(
-    payload: &Map<String, Value>,
-    name: &str,
-) -> Result<f64, Violation> {
+pub(super) fn required_fraction(payload: &dyn Object, name: &str) -> Result<f64, Violation> {
     payload
         .get(name)
         .and_then(fraction)
@@ -88,7 +80,7 @@ pub(super) fn required_fraction(
 
 /// A ratio or a mean that may be missing or null.
 pub(super) fn optional_fraction(
-    payload: &Map<String, Value>,
+    payload: &dyn Object,
     name: &str,
 ) -> Result<Option<f64>, Violation> {
     sent(payload, name)
@@ -98,13 +90,12 @@ pub(super) fn optional_fraction(
 
 /// A list of counts that may be missing or null: one entry per verify step.
 pub(super) fn optional_counts(
-    payload: &Map<String, Value>,
+    payload: &dyn Object,
     name: &str,
 ) -> Result<Option<Vec<u64>>, Violation> {
     match sent(payload, name) {
         None => Ok(None),
-        Some(Value::Array(values)) => values
-            .iter()
+        Some(values @ Json::List(_)) => elements(Some(values))
             .map(|value| count(value).ok_or(Violation::BadNumber))
             .collect::<Result<_, _>>()
             .map(Some),
@@ -114,20 +105,20 @@ pub(super) fn optional_counts(
 
 /// The dense histogram: a list of true integers, `k` + 1 long where `k` is given. Zero buckets are dropped.
 pub(super) fn dense_histogram(
-    value: Option<&Value>,
+    value: Option<Json<'_>>,
     k: Option<u64>,
 ) -> Result<AcceptanceHistogram, Violation> {
-    let Some(Value::Array(buckets)) = value else {
+    let Some(Json::List(buckets)) = value else {
         return Err(Violation::BadNumber);
     };
-    if buckets.len() > MOST_BUCKETS {
+    if buckets.length() > MOST_BUCKETS {
         return Err(Violation::HistogramLength);
     }
     let mut histogram = AcceptanceHistogram::new();
-    for (accepted, bucket) in (0u32..).zip(buckets) {
+    for (accepted, bucket) in (0u32..).zip(elements(value)) {
         add_bucket(&mut histogram, accepted, bucket)?;
     }
-    if k.is_some_and(|k| buckets.len() as u64 != k + 1) {
+    if k.is_some_and(|k| buckets.length() as u64 != k + 1) {
         return Err(Violation::HistogramLength);
     }
     Ok(histogram)
@@ -135,35 +126,45 @@ pub(super) fn dense_histogram(
 
 /// The sparse histogram: an object whose names are the numbers of accepted drafts, none above `k` where `k` is given.
 pub(super) fn sparse_histogram(
-    value: Option<&Value>,
+    value: Option<Json<'_>>,
     k: Option<u64>,
 ) -> Result<AcceptanceHistogram, Violation> {
-    let Some(Value::Object(buckets)) = value else {
+    let Some(Json::Object(buckets)) = value else {
         return Err(Violation::BadNumber);
     };
     if buckets.len() > MOST_BUCKETS {
         return Err(Violation::HistogramLength);
     }
     let mut histogram = AcceptanceHistogram::new();
-    for (name, bucket) in buckets {
-        let is_plain = name.bytes().all(|byte| byte.is_ascii_digit());
-        let accepted: u32 = name
-            .parse()
-            .ok()
-            .filter(|_| is_plain)
-            .ok_or(Violation::BadNumber)?;
-        if k.is_some_and(|k| u64::from(accepted) > k) {
-            return Err(Violation::HistogramLength);
-        }
-        add_bucket(&mut histogram, accepted, bucket)?;
+    let mut result = Ok(());
+    buckets.each(&mut |name, bucket| {
+        result = result.and_then(|()| add_named_bucket(&mut histogram, name, bucket, k));
+    });
+    result.map(|()| histogram)
+}
+
+fn add_named_bucket(
+    histogram: &mut AcceptanceHistogram,
+    name: &str,
+    bucket: Json<'_>,
+    k: Option<u64>,
+) -> Result<(), Violation> {
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_digit());
+    let accepted: u32 = name
+        .parse()
+        .ok()
+        .filter(|_| is_plain)
+        .ok_or(Violation::BadNumber)?;
+    if k.is_some_and(|k| u64::from(accepted) > k) {
+        return Err(Violation::HistogramLength);
     }
-    Ok(histogram)
+    add_bucket(histogram, accepted, bucket)
 }
 
 fn add_bucket(
     histogram: &mut AcceptanceHistogram,
     accepted: u32,
-    bucket: &Value,
+    bucket: Json<'_>,
 ) -> Result<(), Violation> {
     match bucket.as_u64() {
         Some(0) => {}

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
-
 use super::adapter::{self, Reading, interpret, offer};
+use super::object::{Json, Object};
 use super::sequence::Sequences;
 use super::{Options, carrier};
 use crate::record::{AcceptanceRecord, Provenance};
@@ -72,10 +71,10 @@ impl Payloads {
 
     /// Takes what one JSON object of the response carries: the body, or one event. `position` is the object's own in a
     /// list that is the whole body, if it stands in one.
-    pub fn take(&mut self, object: &Map<String, Value>, position: Option<u32>) {
+    pub fn take(&mut self, object: &dyn Object, position: Option<u32>) {
         self.sequences.note_choice(object);
         // An event of the Responses route wraps the response whose root it is.
-        let envelope = object.get("response").and_then(Value::as_object);
+        let envelope = object.get("response").and_then(Json::as_object);
         for source in envelope.into_iter().chain([object]) {
             self.take_speculative_decoding(source);
         }
@@ -86,7 +85,7 @@ impl Payloads {
     /// The rule is AIPerf's: an object at root `metrics.speculative_decoding` wins, even an empty one; else each
     /// choice's `speculative_decoding` (AIPerf looks at a single choice only). Null, lists and empty objects are
     /// nothing.
-    fn take_speculative_decoding(&mut self, object: &Map<String, Value>) {
+    fn take_speculative_decoding(&mut self, object: &dyn Object) {
         if let Some(payload) = carrier::in_metrics(object) {
             if !payload.is_empty() {
                 let reading = interpret(payload, adapter::SPECULATIVE_DECODING);
@@ -109,7 +108,7 @@ impl Payloads {
     }
 
     /// Both members of SGLang's extension speak of the same steps; the ordered ones say more, where they can be read.
-    fn take_extension(&mut self, object: &Map<String, Value>) {
+    fn take_extension(&mut self, object: &dyn Object) {
         let Some(extension) = carrier::filled(object, "sglext") else {
             return;
         };
@@ -133,7 +132,7 @@ impl Payloads {
         }
     }
 
-    fn take_running(&mut self, object: &Map<String, Value>, position: Option<u32>) {
+    fn take_running(&mut self, object: &dyn Object, position: Option<u32>) {
         if let Some(meta_info) = carrier::filled(object, "meta_info") {
             let ordered = carrier::filled(meta_info, "speculative_decoding_stats")
                 .and_then(|payload| offer(payload, adapter::SGLANG_ORDERED));

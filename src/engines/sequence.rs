@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
-
 use super::carrier;
+use super::object::{Json, Object};
 
 /// Most sequences that are told apart.
 const MOST_SEQUENCES: u32 = 1024;
@@ -20,7 +19,7 @@ pub(super) struct Sequences {
 
 impl Sequences {
     /// Looks at an object's choices.
-    pub(super) fn note_choice(&mut self, object: &Map<String, Value>) {
+    pub(super) fn note_choice(&mut self, object: &dyn Object) {
         if let Some((index, _)) = carrier::choices(object).next() {
             self.current = index;
         }
@@ -28,14 +27,14 @@ impl Sequences {
 
     /// The sequence of an object's timings: that of its position in a list, if it stands in one. A usage event follows
     /// the finish event of its sequence, without an index; a second one is another sequence's.
-    pub(super) fn of_timings(&mut self, object: &Map<String, Value>, position: Option<u32>) -> u32 {
+    pub(super) fn of_timings(&mut self, object: &dyn Object, position: Option<u32>) -> u32 {
         if let Some(position) = position {
             return position;
         }
         if carrier::has_choices(object) {
             return self.current;
         }
-        if !object.get("usage").is_some_and(Value::is_object) {
+        if object.get("usage").and_then(Json::as_object).is_none() {
             return carrier::index(object).unwrap_or(0);
         }
         let open = if self.closed.contains(&self.current) {

@@ -7,11 +7,10 @@
 
 pub(super) mod ordered;
 
-use serde_json::{Map, Value};
-
 use super::number::{
     dense_histogram, optional_count, optional_count_as, optional_fraction, sent, sent_as,
 };
+use super::object::Object;
 use crate::record::{AcceptanceHistogram, AcceptanceRecord, EngineName, Provenance, Violation};
 
 const STEPS: &str = "spec_verify_ct";
@@ -33,12 +32,12 @@ const DRAFTED: &[&str] = &[DRAFTED_NOW, "spec_proposed_drafts", "spec_draft_toke
 const HISTOGRAM: &[&str] = &["spec_correct_drafts_histogram", "spec_accept_histogram"];
 
 /// The names of the drafts and of the histogram are SGLang's alone; `spec_verify_ct` is TokenSpeed's too.
-pub(super) fn claims(payload: &Map<String, Value>) -> bool {
+pub(super) fn claims(payload: &dyn Object) -> bool {
     sent_as(payload, DRAFTED).is_some() || sent_as(payload, HISTOGRAM).is_some()
 }
 
 /// Reads a claimed payload.
-pub(super) fn read(payload: &Map<String, Value>) -> Result<AcceptanceRecord, Violation> {
+pub(super) fn read(payload: &dyn Object) -> Result<AcceptanceRecord, Violation> {
     let steps = optional_count(payload, STEPS)?;
     let accepted = optional_count_as(payload, ACCEPTED)?;
     let drafted = optional_count_as(payload, DRAFTED)?;

@@ -1,20 +1,19 @@
 //! TensorRT-LLM (`per_request_spec_decode_stats`): `choices[i].speculative_decoding` on the finish chunk.
 
-use serde_json::{Map, Value};
-
 use super::number::{dense_histogram, optional_count, required_count, required_fraction};
+use super::object::Object;
 use crate::record::{AcceptanceRecord, EngineName, Provenance, Violation};
 
 /// The totals' names are TensorRT-LLM's alone.
-pub(super) fn claims(payload: &Map<String, Value>) -> bool {
-    payload.contains_key("total_draft_tokens")
-        && payload.contains_key("total_accepted_draft_tokens")
+pub(super) fn claims(payload: &dyn Object) -> bool {
+    payload.get("total_draft_tokens").is_some()
+        && payload.get("total_accepted_draft_tokens").is_some()
 }
 
 /// Reads a claimed payload. The engine leaves the block out when nothing was drafted, so that a payload without steps
 /// is none of a zero-step request but a broken one. It sends no mean (`avg_decoded_tokens_per_iter` beside it averages
 /// iterations without drafts too), and its per-step arrays are never read, as in AIPerf.
-pub(super) fn read(payload: &Map<String, Value>) -> Result<AcceptanceRecord, Violation> {
+pub(super) fn read(payload: &dyn Object) -> Result<AcceptanceRecord, Violation> {
     let num_spec_steps = required_count(payload, "num_spec_steps")?;
     if num_spec_steps == 0 {
         return Err(Violation::BadNumber);

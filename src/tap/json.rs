@@ -8,11 +8,16 @@ mod copy;
 mod filter;
 mod runs;
 mod structure;
+mod tree;
 
+#[cfg(any(test, feature = "fuzzing"))]
 use serde_json::Value;
 
 use copy::PrunedCopy;
 use filter::Place;
+use tree::Node;
+
+use crate::engines::Json;
 
 pub use copy::LARGEST_COPY;
 
@@ -172,19 +177,29 @@ impl Reducer {
         }
     }
 
-    /// The end of the text: the pruned copy, parsed. The last of several members of one name wins, as in most parsers.
+    /// The end of the text: shows what was kept of it. The last of several members of one name wins, as in most parsers.
     /// A text that is JSON but neither object nor list gives null; in a list, what is no object is null.
     ///
     /// # Errors
     ///
     /// The first thing that was wrong with the text.
-    pub fn finish(mut self) -> Result<Value, Unreadable> {
+    pub fn read<R>(self, read: impl FnOnce(Json<'_>) -> R) -> Result<R, Unreadable> {
+        self.tree(|tree| read(tree.json()))
+    }
+
+    /// The end of the text: what was kept of it, as `serde_json` has it.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn finish(self) -> Result<Value, Unreadable> {
+        self.tree(|tree| Value::from(tree))
+    }
+
+    fn tree<R>(mut self, read: impl FnOnce(Node<'_>) -> R) -> Result<R, Unreadable> {
         if let State::Atom { is_copied } = self.state {
             // Nothing but the end says that a number is complete.
             self.end_atom(is_copied);
         }
         match self.state {
-            State::Done => self.copy.parse(),
+            State::Done => self.copy.read(read),
             State::Failed(why) => Err(why),
             _ => Err(Unreadable::Unfinished),
         }

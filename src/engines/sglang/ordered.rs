@@ -1,9 +1,8 @@
 //! SGLang's `speculative_decoding_stats`, one entry per verify step. No release has it yet: only the two arrays and their
 //! meaning are known, so only they are read.
 
-use serde_json::{Map, Value};
-
 use super::super::number::{optional_counts, sent};
+use super::super::object::Object;
 use crate::record::{
     AcceptanceHistogram, AcceptanceRecord, EngineName, LARGEST_EXACT_INTEGER, Provenance, Violation,
 };
@@ -12,13 +11,13 @@ const VERIFIED: &str = "verify_lengths";
 const ACCEPTED: &str = "accept_lengths";
 
 /// The arrays' names are this shape's alone.
-pub(in super::super) fn claims(payload: &Map<String, Value>) -> bool {
+pub(in super::super) fn claims(payload: &dyn Object) -> bool {
     sent(payload, VERIFIED).is_some() && sent(payload, ACCEPTED).is_some()
 }
 
 /// Reads a claimed payload. Both arrays count tokens with the one that the target itself supplies; the drafts are one
 /// less. The histogram is that of the ordered steps, and the drafts are exact here.
-pub(in super::super) fn read(payload: &Map<String, Value>) -> Result<AcceptanceRecord, Violation> {
+pub(in super::super) fn read(payload: &dyn Object) -> Result<AcceptanceRecord, Violation> {
     let drafted = drafts(payload, VERIFIED)?;
     let accepted = drafts(payload, ACCEPTED)?;
     let mut histogram = AcceptanceHistogram::new();
@@ -41,7 +40,7 @@ pub(in super::super) fn read(payload: &Map<String, Value>) -> Result<AcceptanceR
     Ok(record)
 }
 
-fn drafts(payload: &Map<String, Value>, name: &str) -> Result<Vec<u64>, Violation> {
+fn drafts(payload: &dyn Object, name: &str) -> Result<Vec<u64>, Violation> {
     optional_counts(payload, name)?
         .unwrap_or_default()
         .into_iter()

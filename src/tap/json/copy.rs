@@ -1,8 +1,7 @@
 //! The pruned copy that a reducer writes, bounded.
 
-use serde_json::Value;
-
 use super::Unreadable;
+use super::tree::Node;
 
 /// Largest pruned copy, in bytes.
 pub const LARGEST_COPY: usize = 1 << 20;
@@ -49,12 +48,20 @@ impl PrunedCopy {
         self.bytes.len()
     }
 
-    pub(super) fn parse(&self) -> Result<Value, Unreadable> {
+    /// Parses the copy and shows its tree.
+    pub(super) fn read<R>(&self, read: impl FnOnce(Node<'_>) -> R) -> Result<R, Unreadable> {
         if self.bytes.is_empty() {
-            return Ok(Value::Null);
+            return Ok(read(Node::Null));
         }
+        let parsed = |text: &str| -> Result<R, Unreadable> {
+            serde_json::from_str(text)
+                .map(read)
+                .map_err(|_| Unreadable::BadValue)
+        };
         // A foreign or cut character in a name must not cost the numbers.
-        serde_json::from_str(&String::from_utf8_lossy(&self.bytes))
-            .map_err(|_| Unreadable::BadValue)
+        match std::str::from_utf8(&self.bytes) {
+            Ok(text) => parsed(text),
+            Err(_) => parsed(&String::from_utf8_lossy(&self.bytes)),
+        }
     }
 }

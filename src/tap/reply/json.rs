@@ -29,16 +29,18 @@ impl JsonObserver {
             payloads: Payloads::new(options),
             ..Reply::default()
         };
-        match self.reducer.finish() {
-            Ok(value) => {
-                let mut sequences = Sequences::default();
-                if facts::take_all(&value, &mut reply, &mut sequences)
-                    && let Some(at) = self.last_read
-                {
-                    reply.note_content(at);
-                }
-                reply.conclude(sequences);
+        let last_read = self.last_read;
+        let read = self.reducer.read(|json| {
+            let mut sequences = Sequences::default();
+            if facts::take_all(json, &mut reply, &mut sequences)
+                && let Some(at) = last_read
+            {
+                reply.note_content(at);
             }
+            reply.conclude(sequences);
+        });
+        match read {
+            Ok(()) => {}
             Err(Unreadable::TooLarge) => reply.fault = Some(Reason::EventTooLarge),
             Err(Unreadable::NotJson { .. } | Unreadable::Unfinished | Unreadable::BadValue) => {
                 reply.fault = Some(Reason::NotJson);

@@ -2,13 +2,11 @@
 
 use std::time::Instant;
 
-use serde_json::Value;
-
 use super::Reply;
 use super::facts;
 use super::large::LargeEvent;
 use super::sequences::Sequences;
-use crate::engines::{Options, Payloads};
+use crate::engines::{Json, Options, Payloads};
 use crate::observation::Reason;
 use crate::tap::filter::Content;
 use crate::tap::json::{Reducer, Unreadable};
@@ -147,7 +145,11 @@ impl EventReader {
         } else {
             let mut reducer = Reducer::new();
             reducer.feed(&data);
-            self.take(reducer.finish(), at);
+            match reducer.read(|json| self.take(json, at)) {
+                Ok(true) => {}
+                Err(Unreadable::TooLarge) => self.reply.fault = Some(Reason::EventTooLarge),
+                _ => self.reply.unreadable_events += 1,
+            }
         }
     }
 
@@ -155,33 +157,32 @@ impl EventReader {
         self.reply.error_event |= event.is_named(b"error");
         if let Some(data) = event.into_data() {
             self.reply.events += 1;
-            // One that is not even JSON could not be looked at for its size.
-            self.take(data.finish().map_err(|_| Unreadable::TooLarge), at);
+            match data.read(|json| self.take(json, at)) {
+                Ok(true) => {}
+                Ok(false) => self.reply.unreadable_events += 1,
+                // One that is not even JSON could not be looked at for its size.
+                Err(_) => self.reply.fault = Some(Reason::EventTooLarge),
+            }
         }
     }
 
-    fn take(&mut self, reduced: Result<Value, Unreadable>, at: Instant) {
-        let value = match reduced {
-            Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
-            Err(Unreadable::TooLarge) => {
-                self.reply.fault = Some(Reason::EventTooLarge);
-                return;
-            }
-            _ => {
-                self.reply.unreadable_events += 1;
-                return;
-            }
-        };
+    /// Takes the facts of an event; whether it is one of ours, an object or a list.
+    fn take(&mut self, json: Json<'_>, at: Instant) -> bool {
         let reply = &mut self.reply;
-        if let Value::Object(object) = &value {
-            if !std::mem::replace(&mut self.object_seen, true) {
-                reply.first_event_has_usage = facts::has_usage(object);
+        match json {
+            Json::Object(object) => {
+                if !std::mem::replace(&mut self.object_seen, true) {
+                    reply.first_event_has_usage = facts::has_usage(object);
+                }
+                reply.usage_event_seen |= facts::is_usage_event(object);
+                reply.error_event |= facts::is_error(object);
             }
-            reply.usage_event_seen |= facts::is_usage_event(object);
-            reply.error_event |= facts::is_error(object);
+            Json::List(_) => {}
+            _ => return false,
         }
-        if facts::take_all(&value, reply, &mut self.sequences) {
+        if facts::take_all(json, reply, &mut self.sequences) {
             reply.note_content(at);
         }
+        true
     }
 }

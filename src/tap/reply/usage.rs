@@ -1,21 +1,19 @@
 //! Token counts as each route names them.
 
-use serde_json::{Map, Value};
-
-use crate::engines;
+use crate::engines::{self, Json, Object};
 use crate::observation::Usage;
 
 /// A usage object: it is cumulative, the last value of each member holds.
-pub(super) fn take_usage(sent: &Map<String, Value>, usage: &mut Usage) {
+pub(super) fn take_usage(sent: &dyn Object, usage: &mut Usage) {
     let count = |names: &[&str]| {
         names
             .iter()
-            .find_map(|name| sent.get(*name).and_then(engines::count))
+            .find_map(|name| sent.get(name).and_then(engines::count))
     };
     let detail = |groups: [&str; 2], name: &str| {
         groups
             .iter()
-            .find_map(|group| sent.get(*group)?.get(name).and_then(engines::count))
+            .find_map(|group| sent.get(group)?.get(name).and_then(engines::count))
     };
     for (field, value) in [
         (
@@ -51,7 +49,7 @@ pub(super) fn take_usage(sent: &Map<String, Value>, usage: &mut Usage) {
 
 /// The Responses route has all of the prompt there; the Anthropic route only what neither came from the cache nor went into
 /// it, and these two beside it.
-fn input_tokens(sent: &Map<String, Value>) -> Option<u64> {
+fn input_tokens(sent: &dyn Object) -> Option<u64> {
     let count = |name: &str| sent.get(name).and_then(engines::count);
     ["cache_read_input_tokens", "cache_creation_input_tokens"]
         .into_iter()
@@ -61,9 +59,9 @@ fn input_tokens(sent: &Map<String, Value>) -> Option<u64> {
 
 /// What an object tells of its sequence's tokens outside of a usage object: SGLang's `meta_info`, and llama.cpp's
 /// `tokens_predicted` and `timings`.
-pub(super) fn native_usage(object: &Map<String, Value>) -> Option<Usage> {
-    let inner = |name: &str| object.get(name).and_then(Value::as_object);
-    let count = |object: &Map<String, Value>, name: &str| object.get(name).and_then(engines::count);
+pub(super) fn native_usage(object: &dyn Object) -> Option<Usage> {
+    let inner = |name: &str| object.get(name).and_then(Json::as_object);
+    let count = |object: &dyn Object, name: &str| object.get(name).and_then(engines::count);
     if let Some(meta_info) = inner("meta_info") {
         return Some(Usage {
             prompt_tokens: count(meta_info, "prompt_tokens"),
