@@ -148,13 +148,17 @@ impl Traffic {
         let now = Instant::now();
         let mut filter = exchange.head(&self.response, &self.memory, now);
         for piece in &self.replied {
-            exchange.see(piece, Instant::now());
+            let mut content = None;
             if let Some(filter) = &mut filter {
-                filter.push(piece.clone());
+                if let Pushed::Content(bytes, found) = filter.push(piece.clone()) {
+                    black_box(bytes);
+                    content = Some(found);
+                }
                 while let Some(bytes) = filter.next() {
                     black_box(bytes);
                 }
             }
+            exchange.see(piece, content, Instant::now());
         }
         if let Some(filter) = &mut filter {
             filter.end();
@@ -237,7 +241,7 @@ fn scan(bencher: Bencher, kind: &str) {
             let now = Instant::now();
             black_box(exchange.head(&traffic.response, &traffic.memory, now));
             for piece in &traffic.replied {
-                exchange.see(piece, now);
+                exchange.see(piece, None, now);
             }
             exchange
         });
