@@ -20,7 +20,7 @@ use spectap::stats::Statistics;
 use spectap::store::ObservationRing;
 use spectap::switch::InjectSwitch;
 use spectap::tap::{
-    AskSglang, ConnectionMemory, End, Exchange, ExposeUsage, TagSource, Tap, TapSettings,
+    AskSglang, ConnectionMemory, End, Exchange, ExposeUsage, Pushed, TagSource, Tap, TapSettings,
 };
 
 /// Events of the benchmarked stream, `[DONE]` and the usage event included.
