@@ -6,9 +6,12 @@
 
 mod copy;
 mod filter;
+mod parse;
 mod runs;
+mod skip;
 mod structure;
 mod tree;
+mod whole;
 
 #[cfg(any(test, feature = "fuzzing"))]
 use serde_json::Value;
@@ -20,6 +23,9 @@ use tree::Node;
 use crate::engines::Json;
 
 pub use copy::LARGEST_COPY;
+
+/// Bytes for which a member's name has room from the start.
+const USUAL_NAME: usize = 48;
 
 /// Why a text gave nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,9 +57,7 @@ pub struct Reducer {
     consumed: u64,
     /// Where the coming value stands.
     place: Place,
-    /// Its member name, if it is one of ours.
-    name: Option<&'static str>,
-    /// The member name as written.
+    /// Its member name as written, with its quotes and its colon.
     raw_name: Vec<u8>,
     /// The byte before was a backslash in a string: the next one doesn't end it.
     escaped: bool,
@@ -65,7 +69,6 @@ pub struct Reducer {
 struct Search {
     /// Containers open around it.
     depth: usize,
-    name: Option<&'static str>,
     found: Option<&'static [u8]>,
 }
 
@@ -125,8 +128,7 @@ impl Reducer {
             copy: PrunedCopy::default(),
             consumed: 0,
             place: Place::Root,
-            name: None,
-            raw_name: Vec::new(),
+            raw_name: Vec::with_capacity(USUAL_NAME),
             escaped: false,
             search: None,
         }
@@ -155,10 +157,15 @@ impl Reducer {
                     in_string,
                 } => self.skip(bytes, at, open, depth, in_string),
                 _ => {
-                    if !self.is_blank(bytes[at]) {
-                        self.structure(bytes[at], self.consumed + at as u64);
+                    let whole = self.whole(bytes, at);
+                    if whole > at {
+                        whole
+                    } else {
+                        if !self.is_blank(bytes[at]) {
+                            self.structure(bytes[at], self.consumed + at as u64);
+                        }
+                        at + 1
                     }
-                    at + 1
                 }
             };
             if self.copy.is_full() {

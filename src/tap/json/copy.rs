@@ -1,17 +1,33 @@
 //! The pruned copy that a reducer writes, bounded.
 
+use std::borrow::Cow;
+
 use super::Unreadable;
+use super::parse::parse;
 use super::tree::Node;
 
 /// Largest pruned copy, in bytes.
 pub const LARGEST_COPY: usize = 1 << 20;
 
-#[derive(Debug, Default)]
+/// Bytes for which a copy has room from the start: those of most replies.
+const USUAL_COPY: usize = 1 << 10;
+
+#[derive(Debug)]
 pub(super) struct PrunedCopy {
     bytes: Vec<u8>,
     is_full: bool,
     /// Where the last number or literal begins.
     atom: usize,
+}
+
+impl Default for PrunedCopy {
+    fn default() -> Self {
+        Self {
+            bytes: Vec::with_capacity(USUAL_COPY),
+            is_full: false,
+            atom: 0,
+        }
+    }
 }
 
 impl PrunedCopy {
@@ -53,15 +69,11 @@ impl PrunedCopy {
         if self.bytes.is_empty() {
             return Ok(read(Node::Null));
         }
-        let parsed = |text: &str| -> Result<R, Unreadable> {
-            serde_json::from_str(text)
-                .map(read)
-                .map_err(|_| Unreadable::BadValue)
-        };
         // A foreign or cut character in a name must not cost the numbers.
-        match std::str::from_utf8(&self.bytes) {
-            Ok(text) => parsed(text),
-            Err(_) => parsed(&String::from_utf8_lossy(&self.bytes)),
-        }
+        let text = match std::str::from_utf8(&self.bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(&self.bytes),
+        };
+        parse(&text).map(read)
     }
 }

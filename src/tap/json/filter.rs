@@ -45,40 +45,23 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// Place of a member of an object that stands here, and its name. Members of a kept or searched object have none
-    /// of our names.
-    pub(super) fn member(self, name: &str) -> (Place, Option<&'static str>) {
+    /// Place of a member of an object that stands here.
+    pub(super) fn member(self, name: &[u8]) -> Place {
         match self {
-            Place::Keep => (Place::Keep, None),
-            Place::Words | Place::NoWords => {
-                if WORDS.contains(&name) {
-                    (Place::Words, None)
-                } else {
-                    (Place::NoWords, None)
-                }
-            }
-            _ => self
-                .members()
-                .iter()
-                .find(|(known, _)| *known == name)
-                .map_or((Place::Skip, None), |(known, place)| (*place, Some(*known))),
-        }
-    }
-
-    /// The members of an object that stands here which are looked at.
-    fn members(self) -> Members {
-        match self {
-            Place::Root | Place::Item => ROOT,
-            Place::Envelope => ENVELOPE,
-            Place::Choice => CHOICE,
-            Place::Message => MESSAGE,
-            Place::BlockDelta => BLOCK_DELTA,
-            Place::Extension => EXTENSION,
-            Place::MetaInfo => META_INFO,
-            Place::FinishObject => FINISH_OBJECT,
-            Place::Incomplete => INCOMPLETE,
-            Place::Counts => COUNTS,
-            _ => &[],
+            Place::Keep => Place::Keep,
+            Place::Words | Place::NoWords => word(name),
+            Place::Root | Place::Item => root(name),
+            Place::Envelope => envelope(name),
+            Place::Choice => choice(name),
+            Place::Message => message(name),
+            Place::BlockDelta => block_delta(name),
+            Place::Extension => extension(name),
+            Place::MetaInfo => meta_info(name),
+            // The name alone: what matched may be a stop string.
+            Place::FinishObject if name == b"type" => Place::Scalar,
+            Place::Incomplete if name == b"reason" => Place::Scalar,
+            Place::Counts => counts(name),
+            _ => Place::Skip,
         }
     }
 
@@ -117,7 +100,8 @@ impl Place {
         match self {
             Place::Batch | Place::Choices | Place::Numbers => !is_object,
             Place::Keep | Place::Words | Place::NoWords => true,
-            _ => is_object && !self.members().is_empty(),
+            Place::Delta | Place::Finish | Place::Scalar | Place::Kind | Place::Skip => false,
+            _ => is_object,
         }
     }
 
@@ -142,132 +126,118 @@ impl Place {
     }
 }
 
-type Members = &'static [(&'static str, Place)];
+fn root(name: &[u8]) -> Place {
+    match name {
+        b"id" | b"request_id" | b"index" | b"model" | b"object" | b"type" | b"created" => {
+            Place::Scalar
+        }
+        b"system_fingerprint" => Place::Scalar,
+        b"usage" | b"metrics" | b"timings" => Place::Keep,
+        b"error" => Place::Kind,
+        b"choices" => Place::Choices,
+        b"sglext" => Place::Extension,
+        b"meta_info" => Place::MetaInfo,
+        b"generation_metadata" | b"stats" => Place::Counts,
+        // Responses and Anthropic routes, and the native routes of llama.cpp and SGLang.
+        b"response" | b"message" => Place::Envelope,
+        b"status" | b"stop_reason" | b"stop_type" => Place::Scalar,
+        b"tokens_evaluated" | b"tokens_predicted" => Place::Scalar,
+        b"incomplete_details" => Place::Incomplete,
+        b"delta" => Place::Delta,
+        b"content" | b"text" | b"output" => Place::Words,
+        _ => Place::Skip,
+    }
+}
 
-const ROOT: Members = &[
-    ("id", Place::Scalar),
-    ("request_id", Place::Scalar),
-    ("index", Place::Scalar),
-    ("model", Place::Scalar),
-    ("object", Place::Scalar),
-    ("type", Place::Scalar),
-    ("system_fingerprint", Place::Scalar),
-    ("created", Place::Scalar),
-    ("usage", Place::Keep),
-    ("metrics", Place::Keep),
-    ("timings", Place::Keep),
-    ("error", Place::Kind),
-    ("choices", Place::Choices),
-    ("sglext", Place::Extension),
-    ("meta_info", Place::MetaInfo),
-    ("generation_metadata", Place::Counts),
-    ("stats", Place::Counts),
-    // Responses and Anthropic routes, and the native routes of llama.cpp and SGLang.
-    ("response", Place::Envelope),
-    ("message", Place::Envelope),
-    ("status", Place::Scalar),
-    ("incomplete_details", Place::Incomplete),
-    ("stop_reason", Place::Scalar),
-    ("stop_type", Place::Scalar),
-    ("tokens_evaluated", Place::Scalar),
-    ("tokens_predicted", Place::Scalar),
-    ("delta", Place::Delta),
-    ("content", Place::Words),
-    ("text", Place::Words),
-    ("output", Place::Words),
-];
+fn envelope(name: &[u8]) -> Place {
+    match name {
+        b"id" | b"model" | b"status" => Place::Scalar,
+        b"usage" | b"metrics" => Place::Keep,
+        b"incomplete_details" => Place::Incomplete,
+        b"error" => Place::Kind,
+        _ => Place::Skip,
+    }
+}
 
-const ENVELOPE: Members = &[
-    ("id", Place::Scalar),
-    ("model", Place::Scalar),
-    ("usage", Place::Keep),
-    ("metrics", Place::Keep),
-    ("status", Place::Scalar),
-    ("incomplete_details", Place::Incomplete),
-    ("error", Place::Kind),
-];
+fn choice(name: &[u8]) -> Place {
+    match name {
+        b"index" | b"finish_reason" | b"stop_reason" => Place::Scalar,
+        b"speculative_decoding" | b"speculative_decoding_stats" => Place::Keep,
+        // Nothing is read of them but that they are there: they tell the engine.
+        b"matched_stop" | b"avg_decoded_tokens_per_iter" => Place::Scalar,
+        b"message" | b"delta" => Place::Message,
+        b"text" => Place::Words,
+        b"token_ids" => Place::Numbers,
+        _ => Place::Skip,
+    }
+}
 
-const CHOICE: Members = &[
-    ("index", Place::Scalar),
-    ("finish_reason", Place::Scalar),
-    ("stop_reason", Place::Scalar),
-    ("speculative_decoding", Place::Keep),
-    ("speculative_decoding_stats", Place::Keep),
-    // Nothing is read of them but that they are there: they tell the engine.
-    ("matched_stop", Place::Scalar),
-    ("avg_decoded_tokens_per_iter", Place::Scalar),
-    ("message", Place::Message),
-    ("delta", Place::Message),
-    ("text", Place::Words),
-    ("token_ids", Place::Numbers),
-];
+fn message(name: &[u8]) -> Place {
+    match name {
+        b"content" | b"reasoning" | b"reasoning_content" => Place::Words,
+        b"tool_calls" | b"function_call" => Place::Words,
+        _ => Place::Skip,
+    }
+}
 
-const MESSAGE: Members = &[
-    ("content", Place::Words),
-    ("reasoning", Place::Words),
-    ("reasoning_content", Place::Words),
-    ("tool_calls", Place::Words),
-    ("function_call", Place::Words),
-];
-
-const BLOCK_DELTA: Members = &[
-    ("stop_reason", Place::Scalar),
-    ("text", Place::Words),
-    ("partial_json", Place::Words),
-    ("thinking", Place::Words),
-];
+fn block_delta(name: &[u8]) -> Place {
+    match name {
+        b"stop_reason" => Place::Scalar,
+        b"text" | b"partial_json" | b"thinking" => Place::Words,
+        _ => Place::Skip,
+    }
+}
 
 /// The rest of it are token ids and routing tables, megabytes of them.
-const EXTENSION: Members = &[
-    ("spec_tokens_details", Place::Keep),
-    ("speculative_decoding_stats", Place::Keep),
-];
+fn extension(name: &[u8]) -> Place {
+    match name {
+        b"spec_tokens_details" | b"speculative_decoding_stats" => Place::Keep,
+        _ => Place::Skip,
+    }
+}
 
 /// The rest of it are log probabilities and hidden states.
-const META_INFO: Members = &[
-    ("id", Place::Scalar),
-    ("finish_reason", Place::Finish),
-    ("prompt_tokens", Place::Scalar),
-    ("completion_tokens", Place::Scalar),
-    ("cached_tokens", Place::Scalar),
-    ("reasoning_tokens", Place::Scalar),
-    ("spec_verify_ct", Place::Keep),
-    ("spec_accept_rate", Place::Keep),
-    ("spec_num_correct_drafts", Place::Keep),
-    ("spec_num_proposed_drafts", Place::Keep),
-    ("spec_correct_drafts_histogram", Place::Keep),
-    ("spec_accepted_drafts", Place::Keep),
-    ("spec_proposed_drafts", Place::Keep),
-    ("spec_accept_token_num", Place::Keep),
-    ("spec_draft_token_num", Place::Keep),
-    ("spec_accept_histogram", Place::Keep),
-    ("spec_accepted_tokens", Place::Keep),
-    ("spec_draft_tokens", Place::Keep),
-    ("speculative_decoding_stats", Place::Keep),
-];
+fn meta_info(name: &[u8]) -> Place {
+    match name {
+        b"id" => Place::Scalar,
+        b"finish_reason" => Place::Finish,
+        b"prompt_tokens" | b"completion_tokens" | b"cached_tokens" | b"reasoning_tokens" => {
+            Place::Scalar
+        }
+        b"spec_verify_ct"
+        | b"spec_accept_rate"
+        | b"spec_num_correct_drafts"
+        | b"spec_num_proposed_drafts"
+        | b"spec_correct_drafts_histogram"
+        | b"spec_accepted_drafts"
+        | b"spec_proposed_drafts"
+        | b"spec_accept_token_num"
+        | b"spec_draft_token_num"
+        | b"spec_accept_histogram"
+        | b"spec_accepted_tokens"
+        | b"spec_draft_tokens"
+        | b"speculative_decoding_stats" => Place::Keep,
+        _ => Place::Skip,
+    }
+}
 
-/// The name alone: what matched may be a stop string.
-const FINISH_OBJECT: Members = &[("type", Place::Scalar)];
-
-const INCOMPLETE: Members = &[("reason", Place::Scalar)];
-
-const COUNTS: Members = &[
-    ("mtp_drafts", Place::Keep),
-    ("mtp_accepted", Place::Keep),
-    ("total_draft_tokens_count", Place::Keep),
-    ("accepted_draft_tokens_count", Place::Keep),
-    ("rejected_draft_tokens_count", Place::Keep),
-    ("ignored_draft_tokens_count", Place::Keep),
-];
+fn counts(name: &[u8]) -> Place {
+    match name {
+        b"mtp_drafts"
+        | b"mtp_accepted"
+        | b"total_draft_tokens_count"
+        | b"accepted_draft_tokens_count"
+        | b"rejected_draft_tokens_count"
+        | b"ignored_draft_tokens_count" => Place::Keep,
+        _ => Place::Skip,
+    }
+}
 
 /// Members inside a searched value whose strings are generated text.
-const WORDS: &[&str] = &[
-    "text",
-    "content",
-    "name",
-    "arguments",
-    "input",
-    "partial_json",
-    "thinking",
-    "reasoning",
-];
+fn word(name: &[u8]) -> Place {
+    match name {
+        b"text" | b"content" | b"name" | b"arguments" | b"input" | b"partial_json"
+        | b"thinking" | b"reasoning" => Place::Words,
+        _ => Place::NoWords,
+    }
+}

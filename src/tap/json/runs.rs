@@ -1,14 +1,17 @@
-//! Runs of bytes in strings, names, numbers and skipped containers, at the speed of a byte search. Each takes what it can
+//! Runs of bytes in strings, names and numbers, at the speed of a byte search. Each takes what it can
 //! from `at` on and returns where it stopped.
 
-use memchr::{memchr2, memchr3};
+use memchr::memchr2;
 
 use super::filter::Place;
 use super::{Reducer, State};
 
 /// Longest member name that is compared, in bytes as written; every name that we look for is shorter even if each
 /// character is escaped. A longer one is nobody's.
-const LONGEST_MEMBER_NAME: usize = 160;
+pub(super) const LONGEST_MEMBER_NAME: usize = 160;
+
+/// The two quotes of a name.
+const QUOTES: usize = 2;
 
 impl Reducer {
     /// To the end of the string that `at` is in; whether that was reached.
@@ -16,8 +19,8 @@ impl Reducer {
         if std::mem::take(&mut self.escaped) {
             at += 1;
         }
-        while let Some(distance) = memchr2(b'"', b'\\', &bytes[at..]) {
-            at += distance;
+        while let Some(found) = quote_or_escape(bytes, at) {
+            at = found;
             if bytes[at] == b'"' {
                 return (at + 1, true);
             }
@@ -43,33 +46,31 @@ impl Reducer {
 
     pub(super) fn member_name(&mut self, bytes: &[u8], at: usize) -> usize {
         let (end, is_over) = self.string(bytes, at);
-        let part = &bytes[at..end - usize::from(is_over)];
-        let room = (LONGEST_MEMBER_NAME + 1).saturating_sub(self.raw_name.len());
+        let part = &bytes[at..end];
+        let room = (LONGEST_MEMBER_NAME + QUOTES + 1).saturating_sub(self.raw_name.len());
         self.raw_name
             .extend_from_slice(&part[..part.len().min(room)]);
         if is_over {
             self.state = State::Colon;
             let container = self.stack.last().map_or(Place::Skip, |frame| frame.place);
-            (self.place, self.name) = if self.raw_name.len() > LONGEST_MEMBER_NAME {
-                (container.unknown_member(), None)
-            } else if self.raw_name.contains(&b'\\') {
-                container.member(&unescape(&self.raw_name))
-            } else {
-                container.member(std::str::from_utf8(&self.raw_name).unwrap_or_default())
+            self.place = match &self.raw_name[..] {
+                quoted if quoted.len() > LONGEST_MEMBER_NAME + QUOTES => container.unknown_member(),
+                quoted if quoted.contains(&b'\\') => container.member(unescape(quoted).as_bytes()),
+                [_, name @ .., _] => container.member(name),
+                _ => Place::Skip,
             };
+            self.raw_name.push(b':');
         }
         end
     }
 
     pub(super) fn atom(&mut self, bytes: &[u8], at: usize, is_copied: bool) -> usize {
-        let length = bytes[at..].iter().position(
-            |byte| !matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'E' | b'N' | b'I' | b'.' | b'-' | b'+'),
-        );
-        let end = length.map_or(bytes.len(), |length| at + length);
+        let found = end_of_atom(bytes, at);
+        let end = found.unwrap_or(bytes.len());
         if is_copied {
             self.copy.push(&bytes[at..end]);
         }
-        if length.is_some() {
+        if found.is_some() {
             self.end_atom(is_copied);
         }
         end
@@ -81,53 +82,59 @@ impl Reducer {
         }
         self.end_value();
     }
-
-    pub(super) fn skip(
-        &mut self,
-        bytes: &[u8],
-        mut at: usize,
-        open: u8,
-        mut depth: u64,
-        mut in_string: bool,
-    ) -> usize {
-        // `]` and `}` stand two behind `[` and `{`.
-        let close = open + 2;
-        while at < bytes.len() {
-            if in_string {
-                let (end, is_over) = self.string(bytes, at);
-                in_string = !is_over;
-                at = end;
-                continue;
-            }
-            let Some(distance) = memchr3(b'"', open, close, &bytes[at..]) else {
-                at = bytes.len();
-                break;
-            };
-            let byte = bytes[at + distance];
-            at += distance + 1;
-            if byte == b'"' {
-                in_string = true;
-            } else if byte == open {
-                depth += 1;
-            } else {
-                depth -= 1;
-                if depth == 0 {
-                    self.end_value();
-                    return at;
-                }
-            }
-        }
-        self.state = State::Skip {
-            open,
-            depth,
-            in_string,
-        };
-        at
-    }
 }
 
-/// A member name with its escapes resolved; one with a broken escape is nobody's.
-fn unescape(raw: &[u8]) -> String {
-    let quoted = [b"\"", raw, b"\""].concat();
-    serde_json::from_slice(&quoted).unwrap_or_default()
+/// Where the first byte stands from `at` on that can't be part of a number or a literal.
+pub(super) fn end_of_atom(bytes: &[u8], at: usize) -> Option<usize> {
+    let rest = &bytes[at..];
+    // Most values of a reply are null.
+    let known = if rest.starts_with(b"null") { 4 } else { 0 };
+    let mut behind = rest[known..].iter();
+    let length = behind.position(|&byte| !IN_ATOM[usize::from(byte)])?;
+    Some(at + known + length)
+}
+
+/// The bytes of numbers and literals, those among them that JSON does not have.
+const IN_ATOM: [bool; 256] = {
+    let mut bytes = [false; 256];
+    let mut byte = 0;
+    while byte < bytes.len() {
+        bytes[byte] = matches!(
+            byte as u8,
+            b'0'..=b'9' | b'a'..=b'z' | b'E' | b'N' | b'I' | b'.' | b'-' | b'+'
+        );
+        byte += 1;
+    }
+    bytes
+};
+
+/// Where the first quote or backslash stands from `at` on. Names and most texts are shorter than what a call of the
+/// vectorized search pays for.
+pub(super) fn quote_or_escape(bytes: &[u8], mut at: usize) -> Option<usize> {
+    for _ in 0..3 {
+        let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk()) else {
+            break;
+        };
+        let word = u64::from_le_bytes(*word);
+        let found = zero_bytes(word ^ repeated(b'"')) | zero_bytes(word ^ repeated(b'\\'));
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        at += size_of::<u64>();
+    }
+    Some(at + memchr2(b'"', b'\\', bytes.get(at..)?)?)
+}
+
+const fn repeated(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+/// The high bit of each byte that is zero. Of those above the lowest one some may be set wrongly.
+const fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(repeated(0x01)) & !word & repeated(0x80)
+}
+
+/// A member name in quotes with its escapes resolved; one with a broken escape is nobody's.
+fn unescape(quoted: &[u8]) -> String {
+    serde_json::from_slice(quoted).unwrap_or_default()
 }

@@ -20,6 +20,7 @@ impl Reducer {
             (State::FirstElement, b']', _) | (State::FirstMember, b'}', _) => self.close(),
             (State::FirstMember | State::NextMember, b'"', _) => {
                 self.raw_name.clear();
+                self.raw_name.push(b'"');
                 self.state = State::MemberName;
             }
             (State::Colon, b':', _) => self.state = State::Value,
@@ -29,7 +30,6 @@ impl Reducer {
             }
             (State::AfterValue, b',', Some(frame)) => {
                 self.place = frame.place.element();
-                self.name = None;
                 self.state = State::Value;
             }
             (State::AfterValue, b'}', Some(frame)) if frame.is_object => self.close(),
@@ -41,16 +41,16 @@ impl Reducer {
     fn begin_value(&mut self, byte: u8, offset: u64) {
         let place = self.place.of_value(byte);
         if place.is_search() && self.search.is_none() {
+            self.write_name();
             self.search = Some(Search {
                 depth: self.stack.len(),
-                name: self.name,
                 found: None,
             });
         }
         match byte {
             b'{' | b'[' => self.open(byte, place),
             b'"' if place.copies_scalar() => {
-                self.write_name(self.name);
+                self.write_name();
                 self.copy.push(b"\"");
                 self.state = State::Text { is_copied: true };
             }
@@ -62,7 +62,7 @@ impl Reducer {
             b'-' | b'0'..=b'9' | b't' | b'f' | b'n' | b'N' | b'I' => {
                 let is_copied = place.copies_scalar();
                 if is_copied {
-                    self.write_name(self.name);
+                    self.write_name();
                     self.copy.begin_atom();
                     self.copy.push(&[byte]);
                 } else if place == Place::Numbers && byte.is_ascii_digit() {
@@ -79,7 +79,7 @@ impl Reducer {
         let is_object = open == b'{';
         if place.opens(is_object) && self.stack.len() < DEEPEST {
             if place.is_written() {
-                self.write_name(self.name);
+                self.write_name();
                 self.copy.push(&[open]);
             }
             self.stack.push(Frame {
@@ -88,7 +88,6 @@ impl Reducer {
                 has_member: false,
             });
             self.place = place.element();
-            self.name = None;
             self.state = if is_object {
                 State::FirstMember
             } else {
@@ -99,7 +98,7 @@ impl Reducer {
         match place {
             Place::Kind if is_object => self.note(OBJECT_MARK),
             Place::Keep => {
-                self.write_name(self.name);
+                self.write_name();
                 self.copy.push(b"null");
             }
             _ => self.keep_position(place),
@@ -125,7 +124,6 @@ impl Reducer {
         if let Some(search) = self.search {
             if search.depth == self.stack.len() {
                 self.search = None;
-                self.write_name(search.name);
                 self.copy.push(search.found.unwrap_or(b"null"));
             } else if search.found.is_some() {
                 self.skip_rest_of_search(search.depth);
@@ -157,16 +155,13 @@ impl Reducer {
     }
 
     /// The comma in front of a member or an element, and a member's name.
-    fn write_name(&mut self, name: Option<&'static str>) {
+    pub(super) fn write_name(&mut self) {
         if let Some(frame) = self.stack.last_mut() {
             if std::mem::replace(&mut frame.has_member, true) {
                 self.copy.push(b",");
             }
             if frame.is_object {
-                self.copy.push(b"\"");
-                self.copy
-                    .push(name.map_or(&self.raw_name[..], str::as_bytes));
-                self.copy.push(b"\":");
+                self.copy.push(&self.raw_name);
             }
         }
     }
@@ -174,7 +169,7 @@ impl Reducer {
     /// A choice, or an element of a batch, that is no object still takes its position in the list.
     fn keep_position(&mut self, place: Place) {
         if place.keeps_position() {
-            self.write_name(None);
+            self.write_name();
             self.copy.push(b"null");
         }
     }

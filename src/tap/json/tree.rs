@@ -2,9 +2,7 @@
 //! needs no change is borrowed.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
 use crate::engines::{Json, List, Object};
@@ -26,11 +24,7 @@ pub(super) struct Nodes<'t>(pub(super) Vec<Node<'t>>);
 
 /// The members of an object, repeated names included.
 #[derive(Debug)]
-pub(super) struct Members<'t>(pub(super) Vec<(Name<'t>, Node<'t>)>);
-
-/// A member's name; borrowed unless it holds an escape.
-#[derive(Debug, serde::Deserialize)]
-pub(super) struct Name<'t>(#[serde(borrow)] pub(super) Cow<'t, str>);
+pub(super) struct Members<'t>(pub(super) Vec<(Cow<'t, str>, Node<'t>)>);
 
 impl Node<'_> {
     pub(super) fn json(&self) -> Json<'_> {
@@ -57,80 +51,18 @@ impl List for Nodes<'_> {
 
 impl Object for Members<'_> {
     fn get(&self, name: &str) -> Option<Json<'_>> {
-        let found = self.0.iter().rev().find(|(known, _)| known.0 == name)?;
+        let found = self.0.iter().rev().find(|(known, _)| known == name)?;
         Some(found.1.json())
     }
 
     fn each(&self, show: &mut dyn FnMut(&str, Json<'_>)) {
         for (name, value) in &self.0 {
-            show(&name.0, value.json());
+            show(name, value.json());
         }
     }
 
     fn len(&self) -> usize {
         self.0.len()
-    }
-}
-
-impl<'t> Deserialize<'t> for Node<'t> {
-    fn deserialize<D: Deserializer<'t>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Build)
-    }
-}
-
-struct Build;
-
-impl<'t> Visitor<'t> for Build {
-    type Value = Node<'t>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Node::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
-        Ok(Node::Bool(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
-        Ok(Node::Number(value.into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(Node::Number(value.into()))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Self::Value, E> {
-        Number::from_f64(value)
-            .map(Node::Number)
-            .ok_or_else(|| E::custom("no finite number"))
-    }
-
-    fn visit_borrowed_str<E>(self, value: &'t str) -> Result<Self::Value, E> {
-        Ok(Node::Text(Cow::Borrowed(value)))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
-        Ok(Node::Text(Cow::Owned(value.to_owned())))
-    }
-
-    fn visit_seq<A: SeqAccess<'t>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let mut nodes = Vec::new();
-        while let Some(node) = list.next_element()? {
-            nodes.push(node);
-        }
-        Ok(Node::List(Nodes(nodes)))
-    }
-
-    fn visit_map<A: MapAccess<'t>>(self, mut object: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
-        while let Some(member) = object.next_entry()? {
-            members.push(member);
-        }
-        Ok(Node::Object(Members(members)))
     }
 }
 
@@ -147,7 +79,7 @@ impl From<Node<'_>> for serde_json::Value {
             Node::Object(object) => object
                 .0
                 .into_iter()
-                .map(|(name, value)| (name.0, Self::from(value)))
+                .map(|(name, value)| (name, Self::from(value)))
                 .collect(),
         }
     }
