@@ -8,7 +8,7 @@ use captured::body;
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use spectap::tap::json::Reducer;
-use spectap::tap::needle::must_parse;
+use spectap::tap::needle::Needle;
 use spectap::tap::reply::ReplyObserver;
 use spectap::tap::sse::Splitter;
 
@@ -44,10 +44,10 @@ fn splitter_and_needle(bencher: Bencher, case: &str) {
     let body = body(case);
     bencher.counter(BytesCount::of_slice(&body)).bench(|| {
         let mut splitter = Splitter::default();
-        let mut parsed = 0;
+        let (mut needle, mut parsed) = (Needle::default(), 0);
         for read in body.chunks(READ) {
             splitter.feed(black_box(read), |block| {
-                parsed += u32::from(block.data().is_some_and(|data| must_parse(&data)));
+                parsed += u32::from(block.data().is_some_and(|data| needle.must_parse(&data)));
             });
         }
         parsed

@@ -23,6 +23,7 @@ use tree::Node;
 use crate::engines::Json;
 
 pub use copy::LARGEST_COPY;
+pub(super) use runs::quote_or_escape;
 
 /// Bytes for which a member's name has room from the start.
 const USUAL_NAME: usize = 48;

@@ -3,10 +3,48 @@
 //! Most events of a stream carry a few tokens and nothing else. One pass over the bytes finds the member names that
 //! matter and looks at what follows each; escaped quotes never match, so that text which imitates a payload costs
 //! at most a parse. When in doubt, the answer is to parse.
+//!
+//! A [`Needle`] is the search over one stream. It remembers what content looked like, so that most events need no pass.
 
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
+
+use template::{Hole, HoleKind, Template};
+
+mod template;
+
+/// Shapes of events that are remembered: several sequences come by turns, each with its index.
+const MOST_TEMPLATES: usize = 4;
+
+/// The search over the events of one stream.
+#[derive(Debug, Default)]
+pub struct Needle {
+    templates: Vec<Template>,
+    /// The template that goes next.
+    oldest: usize,
+}
+
+impl Needle {
+    /// The same as [`must_parse`].
+    pub fn must_parse(&mut self, data: &[u8]) -> bool {
+        if self.templates.iter().any(|template| template.fits(data)) {
+            return false;
+        }
+        let Found::Content(hole) = search(data) else {
+            return true;
+        };
+        if let Some(template) = hole.and_then(|hole| Template::of(data, hole)) {
+            if self.templates.len() < MOST_TEMPLATES {
+                self.templates.push(template);
+            } else {
+                self.templates[self.oldest] = template;
+                self.oldest = (self.oldest + 1) % MOST_TEMPLATES;
+            }
+        }
+        false
+    }
+}
 
 /// What a pattern asks of the value behind it.
 #[derive(Clone, Copy, PartialEq)]
@@ -76,18 +114,30 @@ static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 
 /// Whether the data of an event must be parsed; if not, it is content and nothing else.
 pub fn must_parse(data: &[u8]) -> bool {
+    matches!(search(data), Found::More)
+}
+
+/// What the search makes of an event.
+enum Found {
+    /// It is content and nothing else. The hole: the first value that makes it that.
+    Content(Option<Hole>),
+    /// It may hold more, or no content at all.
+    More,
+}
+
+fn search(data: &[u8]) -> Found {
     let Some(search) = &*SEARCH else {
-        return true;
+        return Found::More;
     };
     let mut seen = Seen::default();
     for found in search.find_iter(data) {
         let rule = PATTERNS[found.pattern().as_usize()].1;
         let value = member_value(&data[found.end()..]);
         match (rule, value) {
-            (Rule::Always, _) => return true,
+            (Rule::Always, _) => return Found::More,
             (Rule::UnlessNull, value) => {
                 if !value.is_some_and(|value| value.starts_with(b"null")) {
-                    return true;
+                    return Found::More;
                 }
             }
             (Rule::BlockDelta, _) => seen.block_delta = true,
@@ -95,36 +145,47 @@ pub fn must_parse(data: &[u8]) -> bool {
             (_, None) => {}
             (Rule::If(byte), Some(value)) => {
                 if value.first() == Some(&byte) {
-                    return true;
+                    return Found::More;
                 }
             }
             (Rule::IfEmpty, Some(value)) => {
                 if !is_filled(value, b'[', b']') {
-                    return true;
+                    return Found::More;
                 }
                 seen.choices = true;
             }
             (Rule::Delta, Some(value)) => {
                 if !is_filled(value, b'{', b'}') {
-                    return true;
+                    return Found::More;
                 }
                 seen.delta = true;
             }
             (Rule::Text(kind), Some(value)) => {
                 if !is_filled(value, b'"', b'"') {
-                    return true;
+                    return Found::More;
                 }
                 seen.note_text(kind);
+                seen.note_hole(data, value, HoleKind::Text);
             }
             (Rule::OtherText(kind), Some(value)) => {
                 if is_filled(value, b'"', b'"') {
                     seen.note_text(kind);
+                    seen.note_hole(data, value, HoleKind::Text);
                 }
             }
-            (Rule::Tokens, Some(value)) => seen.tokens |= is_list_of_numbers(value),
+            (Rule::Tokens, Some(value)) => {
+                if is_list_of_numbers(value) {
+                    seen.tokens = true;
+                    seen.note_hole(data, value, HoleKind::Numbers);
+                }
+            }
         }
     }
-    !seen.is_content()
+    if seen.is_content() {
+        Found::Content(seen.hole)
+    } else {
+        Found::More
+    }
 }
 
 /// What one event has.
@@ -136,9 +197,16 @@ struct Seen {
     message_text: bool,
     plain_text: bool,
     tokens: bool,
+    hole: Option<Hole>,
 }
 
 impl Seen {
+    /// `value` is the end of `data`, from the value's first byte on.
+    fn note_hole(&mut self, data: &[u8], value: &[u8], kind: HoleKind) {
+        let start = data.len() - value.len() + 1;
+        self.hole.get_or_insert(Hole { start, kind });
+    }
+
     fn note_text(&mut self, kind: Kind) {
         match kind {
             Kind::Message => self.message_text = true,

@@ -32,6 +32,8 @@ pub struct Splitter {
     leading_lf: bool,
     /// No block was handed out yet: a byte order mark may stand in front.
     at_stream_start: bool,
+    /// Lines of the unfinished block that have ended.
+    lines: usize,
 }
 
 /// One block of the stream.
@@ -45,6 +47,8 @@ pub struct Block<'a> {
     /// this LF too.
     pub leading_lf: bool,
     at_stream_start: bool,
+    /// Lines, the blank one apart.
+    lines: usize,
 }
 
 /// Shows no byte of the stream: it is somebody's text.
@@ -76,6 +80,7 @@ impl Splitter {
             last_was_cr: false,
             leading_lf: false,
             at_stream_start: true,
+            lines: 0,
         }
     }
 
@@ -116,6 +121,8 @@ impl Splitter {
                     &mut on_block,
                 );
                 block_start = next;
+            } else {
+                self.lines += 1;
             }
         }
         if line_start < chunk.len() {
@@ -127,6 +134,7 @@ impl Splitter {
     /// The end of the stream: hands out an unfinished last block, if any. The specification drops it; an observer
     /// reads it all the same, because an engine may leave out the last blank line.
     pub fn finish(&mut self, mut on_block: impl FnMut(Block<'_>)) {
+        self.lines += usize::from(!self.line_is_empty);
         if self.skipping || !self.buffer.is_empty() {
             self.hand_out(&[], 0, 0, &mut on_block);
         }
@@ -197,7 +205,9 @@ impl Splitter {
             bytes,
             leading_lf: self.leading_lf,
             at_stream_start: self.at_stream_start,
+            lines: self.lines,
         });
+        self.lines = 0;
         self.buffer.clear();
         self.buffer.shrink_to(KEPT_CAPACITY);
         self.skipping = false;
@@ -210,6 +220,18 @@ impl<'a> Block<'a> {
     /// The data lines joined with LF, without their line ends. None when there is no data line (a comment, an empty
     /// block) or when the block was skipped.
     pub fn data(&self) -> Option<Cow<'a, [u8]>> {
+        // Nearly every block is one line of data.
+        if self.lines == 1
+            && let Some(bytes) = self.bytes
+            && let Some(value) = bytes.strip_prefix(b"data:")
+        {
+            let end = value
+                .iter()
+                .rposition(|byte| !matches!(byte, b'\n' | b'\r'))
+                .map_or(0, |last| last + 1);
+            let value = &value[..end];
+            return Some(Cow::Borrowed(value.strip_prefix(b" ").unwrap_or(value)));
+        }
         let mut values = self
             .fields()
             .filter(|(name, _)| *name == b"data")

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::{Input, reference};
 use crate::tap::members::members;
-use crate::tap::needle::must_parse;
+use crate::tap::needle::{Needle, must_parse};
 use crate::tap::reply::fuzzing::is_plain_content;
 
 /// The event type of the Anthropic route that carries text.
@@ -23,13 +23,15 @@ enum Place {
 }
 
 /// Searches an event's data. Promises: where the search says that it is content and nothing else, a parser says so
-/// too, as long as the names stand where engines put them.
+/// too, as long as the names stand where engines put them; what a stream's search remembers of an event changes no answer to
+/// the next one.
 ///
-/// The text is the data. `how` and `cuts` have no meaning.
+/// The text is the data. `how` and `cuts` say which piece of it is another one in the next event.
 pub fn needle(data: &[u8]) {
     let Some(input) = Input::read(data) else {
         return;
     };
+    remembered(input);
     if must_parse(input.text) {
         return;
     }
@@ -43,6 +45,32 @@ pub fn needle(data: &[u8]) {
         return;
     }
     assert!(is_plain_content(input.text), "more or less than content");
+}
+
+/// One event after the other through one search: the text, and the text with pieces of it in places where others stood.
+fn remembered(input: Input<'_>) {
+    let mut random = fastrand::Rng::with_seed(u64::from(input.how) << 8 | u64::from(input.cuts));
+    let mut piece = |longest: usize| {
+        let start = random.usize(0..=input.text.len());
+        start..start + random.usize(0..=longest.min(input.text.len() - start))
+    };
+    let mut needle = Needle::default();
+    for _ in 0..8 {
+        let (from, to) = (piece(24), piece(24));
+        let event = [
+            &input.text[..to.start],
+            &input.text[from],
+            &input.text[to.end..],
+        ]
+        .concat();
+        for event in [input.text, &event] {
+            assert_eq!(
+                needle.must_parse(event),
+                must_parse(event),
+                "remembered wrongly"
+            );
+        }
+    }
 }
 
 /// Whether every name that the search knows stands in its place.

@@ -110,7 +110,7 @@ const IN_ATOM: [bool; 256] = {
 
 /// Where the first quote or backslash stands from `at` on. Names and most texts are shorter than what a call of the
 /// vectorized search pays for.
-pub(super) fn quote_or_escape(bytes: &[u8], mut at: usize) -> Option<usize> {
+pub(in crate::tap) fn quote_or_escape(bytes: &[u8], mut at: usize) -> Option<usize> {
     for _ in 0..3 {
         let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk()) else {
             break;

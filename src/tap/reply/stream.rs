@@ -9,7 +9,7 @@ use super::sequences::Sequences;
 use crate::engines::{Json, Options, Payloads};
 use crate::observation::Reason;
 use crate::tap::json::{Reducer, Unreadable};
-use crate::tap::needle::must_parse;
+use crate::tap::needle::Needle;
 use crate::tap::sse::{Block, LARGEST_EVENT, Splitter};
 
 /// State between two reads of a stream.
@@ -27,6 +27,7 @@ struct EventReader {
     reply: Reply,
     sequences: Sequences,
     object_seen: bool,
+    needle: Needle,
 }
 
 impl StreamObserver {
@@ -119,10 +120,10 @@ impl EventReader {
             return;
         };
         self.reply.events += 1;
-        if data.trim_ascii() == b"[DONE]" {
-            self.reply.done_seen = true;
-        } else if self.reply.first_content.is_some() && !may_be_cut && !must_parse(&data) {
+        if self.reply.first_content.is_some() && !may_be_cut && !self.needle.must_parse(&data) {
             self.reply.note_content(at);
+        } else if data.trim_ascii() == b"[DONE]" {
+            self.reply.done_seen = true;
         } else {
             let mut reducer = Reducer::new();
             reducer.feed(&data);
