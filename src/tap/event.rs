@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::details::{self, Extension};
 use super::injection::Added;
 use super::members::{Member, members};
-use super::needle;
+use super::needle::Needle;
 use super::sse::Block;
 
 /// The kind of one block.
@@ -53,8 +53,9 @@ struct Choice {
     finish_reason: serde_json::Value,
 }
 
-/// Tells what a block is. `first`: no data event came before it. `added`: what the injection can have caused.
-pub(super) fn classify(block: &Block<'_>, first: bool, added: Added) -> Kind {
+/// Tells what a block is. `first`: no data event came before it. `added`: what the injection can have caused. `needle`: the
+/// stream's own.
+pub(super) fn classify(block: &Block<'_>, first: bool, added: Added, needle: &mut Needle) -> Kind {
     let Some(data) = block.data() else {
         // A block that was too large to be looked at is some event.
         return if block.bytes.is_some() {
@@ -63,7 +64,7 @@ pub(super) fn classify(block: &Block<'_>, first: bool, added: Added) -> Kind {
             Kind::Other
         };
     };
-    if !needle::must_parse(&data) {
+    if !needle.must_parse(&data) {
         return Kind::Other;
     }
     let Some(root) = members(&data) else {

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use super::event::{Finish, Kind, classify, may_be_caused};
 use super::injection::Added;
 use super::learned::Fingerprint;
+use super::needle::Needle;
 use super::sse::{LARGEST_EVENT, Splitter};
 
 /// What happened in a stripped stream that others must know.
@@ -41,6 +42,7 @@ pub(super) enum Restore {
 /// The filter of one stream.
 pub struct Filter {
     splitter: Splitter,
+    needle: Needle,
     added: Added,
     restore: Restore,
     report: Box<dyn FnMut(Incident) + Send>,
@@ -97,6 +99,7 @@ impl Filter {
     ) -> Self {
         Self {
             splitter: Splitter::default(),
+            needle: Needle::default(),
             added,
             restore,
             report,
@@ -131,13 +134,21 @@ impl Filter {
                 }
             }
         }
-        let mut blocks = Vec::new();
+        // Blocks that are the client's own go on in one piece; the others stand here.
+        let mut marked = Vec::new();
+        let mut last_end = 0;
         let mut begun = self.begun;
         let read = catch_unwind(AssertUnwindSafe(|| {
-            self.splitter.feed(&chunk, |block| {
-                let kind = classify(&block, !begun, self.added);
+            let Self {
+                splitter, needle, ..
+            } = self;
+            splitter.feed(&chunk, |block| {
+                let kind = classify(&block, !begun, self.added, needle);
                 begun |= !matches!(kind, Kind::NoData);
-                blocks.push((block.end, kind));
+                if !matches!(kind, Kind::Other) {
+                    marked.push((last_end, block.end, kind));
+                }
+                last_end = block.end;
             });
         }));
         if read.is_err() {
@@ -147,24 +158,46 @@ impl Filter {
             return;
         }
         self.begun = begun;
-        self.ended_in_cr =
-            blocks.last().is_some_and(|(end, _)| *end == chunk.len()) && chunk.ends_with(b"\r");
-        for (end, kind) in blocks {
-            let piece = chunk.slice(start.min(end)..end);
+        self.ended_in_cr = last_end == chunk.len() && chunk.ends_with(b"\r");
+        for (block_start, end, kind) in marked {
+            self.own(&chunk, start, block_start);
+            start = start.max(block_start).min(end);
+            self.piece(chunk.slice(start..end), kind);
             start = end;
-            if self.passing {
-                self.out.push_back(piece);
-            } else {
-                self.pending.push(piece);
-                self.block(kind);
-            }
         }
+        self.own(&chunk, start, last_end);
+        start = start.max(last_end);
         let rest = chunk.slice(start..);
         if self.passing {
             self.emit([rest]);
         } else if !rest.is_empty() {
             self.pending.push(rest);
             self.unfinished();
+        }
+    }
+
+    /// Whole blocks of the client's own.
+    fn own(&mut self, chunk: &Bytes, start: usize, end: usize) {
+        if start < end {
+            let piece = chunk.slice(start..end);
+            if self.pending.is_empty() && self.held.is_none() {
+                // Nearly always: nothing to put in front, and nothing to allocate.
+                self.partly_out = false;
+                self.dropped = false;
+                self.out.push_back(piece);
+            } else {
+                self.piece(piece, Kind::Other);
+            }
+        }
+    }
+
+    /// The last bytes of a block, or of several that are the client's own.
+    fn piece(&mut self, piece: Bytes, kind: Kind) {
+        if self.passing {
+            self.out.push_back(piece);
+        } else {
+            self.pending.push(piece);
+            self.block(kind);
         }
     }
 
