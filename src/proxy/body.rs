@@ -139,6 +139,8 @@ impl Body for RelayBody {
         loop {
             let next = this.read_ahead.pop_front();
             if let Some(bytes) = next.or_else(|| this.take_filtered()) {
+                // What was held since it was read: another flush may have come and gone.
+                this.outlet.handed_over();
                 return Poll::Ready(Some(Ok(this.frame(bytes))));
             }
             match std::mem::replace(&mut this.stage, Stage::Ended) {

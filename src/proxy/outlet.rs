@@ -103,6 +103,12 @@ impl Outlet {
         }
     }
 
+    /// Bytes that were told of before are on their way only now.
+    pub(super) fn handed_over(self: &Arc<Self>) {
+        let mut state = self.state();
+        self.await_flush(&mut state);
+    }
+
     /// The response is over. The tap is told after the last flush, or at once when there will be none.
     pub(super) fn end(self: &Arc<Self>, end: tap::End, flush_follows: bool) {
         let mut state = self.state();

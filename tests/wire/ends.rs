@@ -54,15 +54,24 @@ fn what_a_stripped_stream_holds_goes_out_before_the_cut() {
     const FINISH: &[u8] =
         b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
     const HALF: &[u8] = b"data: {\"choices\":[],\"usage\":{\"total";
-    let origin = Origin::start(|_, _, stream| {
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = std::sync::Mutex::new(wait);
+    let origin = Origin::start(move |_, _, stream| {
         stream.write_all(HEAD).unwrap();
-        for piece in [EVENT, FINISH, b": still here\n\n", HALF] {
+        stream.write_all(&chunk(EVENT)).unwrap();
+        // All that was read so far has left, so that only what is held is still to go.
+        wait.lock().unwrap().recv().unwrap();
+        for piece in [FINISH, b": still here\n\n", HALF] {
             stream.write_all(&chunk(piece)).unwrap();
         }
         Then::Close
     });
     let tap = Tap::before(origin.address);
-    let got = tap.exchange(post("/v1/chat/completions", r#"{"stream":true}"#, ""));
+    let mut client = Client::connect(tap.data);
+    client.send(post("/v1/chat/completions", r#"{"stream":true}"#, ""));
+    let mut got = client.read_until(b"null}]}\n\n\r\n");
+    go.send(()).unwrap();
+    got.extend(client.read_to_end());
     let at = memchr::memmem::find(&got, b"\r\n\r\n").unwrap() + 4;
     let body = crate::support::client::dechunk(&got[at..]);
     let sent = [EVENT, FINISH, b": still here\n\n", HALF].concat();
