@@ -41,3 +41,17 @@ fn what_waits_is_bounded() {
         assert!(outlet.state().waiting.len() <= MOST_WAITING);
     }
 }
+
+#[test]
+fn what_is_handed_over_later_waits_for_a_flush_of_its_own() {
+    let (tap, outlet) = (StandIn::default(), Arc::new(Outlet::default()));
+    let mut context = Context::from_waker(Waker::noop());
+    outlet.begin(tap.exchange());
+    outlet.passed(Bytes::from_static(b"held"), None, Instant::now());
+    outlet.flushed();
+    assert!(outlet.poll_flushed(&mut context).is_ready());
+    outlet.handed_over();
+    assert!(outlet.poll_flushed(&mut context).is_pending());
+    outlet.flushed();
+    assert!(outlet.poll_flushed(&mut context).is_ready());
+}
