@@ -13,6 +13,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{IntGauge, Opts, Registry};
 
+use crate::record::EngineName;
 use crate::stats::{GroupKey, Statistics};
 
 mod acceptance;
@@ -100,17 +101,18 @@ impl Collector for StatisticsCollector {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let (counted, measured) = self.statistics.look(|groups| {
-            let mut counted = BTreeMap::new();
-            let mut measured = BTreeMap::new();
-            for (key, group) in groups {
-                let of_tag = self.budget.admit(labels(key, true));
-                let of_model = self.budget.admit(labels(key, false));
-                acceptance::count(counted.entry(of_tag).or_default(), group);
-                traffic::measure(measured.entry(of_model).or_default(), group);
-            }
-            (counted, measured)
-        });
+        let mut counted = BTreeMap::new();
+        let mut measured = BTreeMap::new();
+        for (key, group) in self.statistics.shared_groups() {
+            let of_tag = self.budget.admit(labels(&key, true));
+            let of_model = self.budget.admit(labels(&key, false));
+            acceptance::count(counted.entry(of_tag).or_default(), &group);
+            traffic::count_tokens(measured.entry(of_model).or_default(), &group);
+        }
+        for ((engine, model), histograms) in self.statistics.histograms() {
+            let of_model = self.budget.admit(Labels::of(engine, model));
+            traffic::measure(measured.entry(of_model).or_default(), &histograms);
+        }
         let mut families = acceptance::families(&counted);
         families.extend(traffic::families(&measured));
         families.push(series::gauge(&FOLDED, self.budget.folded() as f64));
@@ -121,8 +123,17 @@ impl Collector for StatisticsCollector {
 // Routes fold together, and so do tags where no tag is wanted.
 fn labels(key: &GroupKey, with_tag: bool) -> Labels {
     Labels {
-        backend: key.engine.map_or(UNKNOWN, |engine| engine.as_str()),
-        model_name: key.model.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
         tag: key.tag.clone().filter(|_| with_tag),
+        ..Labels::of(key.engine, key.model.clone())
+    }
+}
+
+impl Labels {
+    fn of(engine: Option<EngineName>, model: Option<String>) -> Self {
+        Self {
+            backend: engine.map_or(UNKNOWN, |engine| engine.as_str()),
+            model_name: model.unwrap_or_else(|| UNKNOWN.to_owned()),
+            tag: None,
+        }
     }
 }

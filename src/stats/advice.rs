@@ -16,6 +16,8 @@ mod stretches;
 
 pub use stretches::{DEEPEST, Stretches, StretchesOfWidth};
 
+pub(super) use stretches::{Ordered, Stretch};
+
 use recut::recut;
 
 /// Fewer steps than this carry no advice.
