@@ -10,12 +10,12 @@
 mod numbers_support;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use numbers_support::{observation, record, recorded};
+use numbers_support::traffic::{self, PACE};
 use spectap::clock::Clock;
 use spectap::export::{By, Query, summary};
-use spectap::observation::{Observation, ObservationSink, Usage};
+use spectap::observation::ObservationSink;
 use spectap::stats::{MOST_MODELS, MOST_TAGS, Statistics, Window};
 
 const EXCHANGES: u64 = 1_000_000;
@@ -23,70 +23,24 @@ const EXCHANGES: u64 = 1_000_000;
 /// What they may take, in bytes.
 const MOST_BYTES: u64 = 200_000_000;
 
-/// Time from one exchange's end to the next one's.
-const PACE: Duration = Duration::from_millis(10);
-
-/// Memory of this process, in bytes.
-fn resident() -> u64 {
+/// Memory of this process, in bytes: `VmRSS:` now, `VmHWM:` at its peak.
+fn resident(which: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let line = status.lines().find(|line| line.starts_with(which));
     let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
     kilobytes.expect("a number") * 1024
 }
 
-/// A number below `below` that looks random and is the same in every run.
-fn scattered(number: u64, salt: u64, below: u64) -> u64 {
-    let mut mixed = (number ^ (salt << 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    mixed ^= mixed >> 29;
-    mixed = mixed.wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    (mixed ^ (mixed >> 32)) % below
-}
-
-/// Exchanges with times and counts as real traffic has them: no two alike.
-fn exchange(number: u64) -> Observation {
-    let random = |salt, below| scattered(number, salt, below);
-    let steps = 20 + random(1, 200);
-    let deep = random(2, steps);
-    let mut exchange = recorded(vec![record(&[
-        steps - deep,
-        deep / 2,
-        deep / 4,
-        deep - deep / 2 - deep / 4,
-        random(3, 9),
-    ])]);
-    exchange.model = Some(format!("model {}", random(4, MOST_MODELS as u64)));
-    exchange.tag = Some(format!("tag {}", random(5, MOST_TAGS as u64)));
-    exchange.run = Some("a run".into());
-    exchange.in_flight = 1 + random(6, 100);
-    exchange.stream = random(7, 3) > 0;
-    let completion = 50 + random(8, 1_000);
-    exchange.usage = Usage {
-        prompt_tokens: Some(10 + random(9, 30_000)),
-        completion_tokens: Some(completion),
-        cached_tokens: Some(random(10, 10)),
-        reasoning_tokens: None,
-    };
-    let first = 20.0 + random(11, 1_000_000) as f64 / 997.0;
-    let latency = first + completion as f64 * (5.0 + random(12, 100_000) as f64 / 9_973.0);
-    exchange.timing.time_to_first_token_ms = Some(first);
-    exchange.timing.request_latency_ms = Some(latency);
-    exchange.timing.inter_token_latency_ms = Some((latency - first) / (completion - 1) as f64);
-    exchange.timing.inter_chunk_latency_ms = Some((latency - first) / steps as f64);
-    exchange
-}
-
 fn main() {
-    let clock = Clock::by_hand(observation().ended_at);
+    let clock = Clock::by_hand(traffic::end_of(0));
     let statistics = Statistics::with_clock(clock.clone());
-    let before = resident();
+    let before = resident("VmRSS:");
     for number in 0..EXCHANGES {
-        clock.advance(PACE);
-        let mut exchange = exchange(number);
-        exchange.ended_at = clock.now();
-        exchange.started_at = clock.now() - Duration::from_secs(2);
+        let exchange = traffic::exchange(number, MOST_MODELS as u64, MOST_TAGS as u64);
         statistics.record(Arc::new(exchange));
+        clock.advance(PACE);
     }
-    let used = resident().saturating_sub(before);
+    let used = resident("VmRSS:").saturating_sub(before);
     println!("{EXCHANGES} exchanges: {} MB", used / 1_000_000);
     let all = summary(&statistics, &Query::default());
     assert_eq!(all.n.recorded, EXCHANGES, "nothing is lost");
@@ -109,5 +63,7 @@ fn main() {
         let n = summary(&statistics, &query).n.exchanges;
         println!("summary {name}: {n} exchanges in {:?}", started.elapsed());
     }
+    let peak = resident("VmHWM:").saturating_sub(before);
+    println!("at the peak of these: {} MB", peak / 1_000_000);
     assert!(used < MOST_BYTES, "more than {MOST_BYTES} bytes");
 }

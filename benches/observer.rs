@@ -1,12 +1,25 @@
-//! How many bytes per second the observer looks at: real vLLM streams, and JSON replies of 2 KB and of 1 MB.
+//! How many bytes per second the observer looks at (real vLLM streams, and JSON replies of 2 KB and of 1 MB), and what the
+//! statistics take for each exchange.
+
+#![allow(
+    clippy::expect_used,
+    reason = "a test fails loudly; clippy sees only the test functions as tests"
+)]
 
 mod captured;
+#[path = "../tests/numbers_support/mod.rs"]
+mod numbers_support;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use captured::body;
-use divan::counter::BytesCount;
+use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
+use numbers_support::traffic;
+use spectap::clock::Clock;
+use spectap::observation::{Observation, ObservationSink};
+use spectap::stats::Statistics;
 use spectap::tap::json::Reducer;
 use spectap::tap::likeness::LastContent;
 use spectap::tap::reply::ReplyObserver;
@@ -105,4 +118,60 @@ fn reducer_on_one_megabyte(bencher: Bencher, case: &str) {
         }
         reducer.read(|json| json.is_object())
     });
+}
+
+/// Exchanges of as many models and tags.
+fn exchanges(count: u64, (models, tags): (u64, u64)) -> Vec<Arc<Observation>> {
+    let exchange = |number| Arc::new(traffic::exchange(number, models, tags));
+    (0..count).map(exchange).collect()
+}
+
+const LABELS: [(u64, u64); 2] = [(1, 1), (100, 50)];
+
+/// What the data path takes to write an exchange down.
+#[divan::bench(args = LABELS, sample_count = 20)]
+fn statistics_record(bencher: Bencher, labels: (u64, u64)) {
+    let exchanges = exchanges(40_000, labels);
+    let (before, measured) = exchanges.split_at(20_000);
+    bencher
+        .counter(ItemsCount::new(measured.len()))
+        .with_inputs(|| {
+            let statistics = Statistics::new();
+            for exchange in before {
+                statistics.record(Arc::clone(exchange));
+            }
+            statistics
+        })
+        .bench_values(|statistics| {
+            for exchange in measured {
+                statistics.record(Arc::clone(exchange));
+            }
+            statistics
+        });
+}
+
+/// What it takes behind the data path to count an exchange that leaves the log, by run and by each facet.
+#[divan::bench(args = LABELS, sample_count = 20)]
+fn statistics_settle(bencher: Bencher, labels: (u64, u64)) {
+    // So few that they wait.
+    const WAITING: usize = 2_000;
+    let exchanges = exchanges(20_000 + WAITING as u64, labels);
+    let (before, measured) = exchanges.split_at(20_000);
+    bencher
+        .counter(ItemsCount::new(WAITING))
+        .with_inputs(|| {
+            let statistics = Statistics::with_log(Clock::system(), 8);
+            for exchange in before {
+                statistics.record(Arc::clone(exchange));
+            }
+            statistics.settle();
+            for exchange in measured {
+                statistics.record(Arc::clone(exchange));
+            }
+            statistics
+        })
+        .bench_values(|statistics| {
+            statistics.settle();
+            statistics
+        });
 }

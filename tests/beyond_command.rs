@@ -194,7 +194,7 @@ async fn a_file_that_can_not_be_read_is_named() {
         ("", "holds neither a snapshot"),
         ("{\"a\":1}\n{\"b\":2}\n", "holds neither a snapshot"),
         (
-            "{\"version\":2,\"groups\":[{}]}",
+            "{\"version\":3,\"groups\":[{}]}",
             "holds neither a snapshot",
         ),
         (

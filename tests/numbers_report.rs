@@ -279,7 +279,7 @@ async fn a_snapshot_of_another_version_is_refused_by_number() {
     let answer = String::from_utf8(ok(r#"{"version":99,"anything":[]}"#)).expect("text");
     assert_eq!(
         failure(&answer).await,
-        "http://TAP sends snapshots of version 99, this spectap reads version 2; use the same version on both sides"
+        "http://TAP sends snapshots of version 99, this spectap reads version 3; use the same version on both sides"
     );
 }
 

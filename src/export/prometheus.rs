@@ -13,6 +13,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{IntGauge, Opts, Registry};
 
+use crate::record::EngineName;
 use crate::stats::{Counts, GroupKey, Statistics};
 
 mod acceptance;
@@ -102,24 +103,26 @@ impl Collector for StatisticsCollector {
     fn collect(&self) -> Vec<MetricFamily> {
         let mut counted: BTreeMap<Labels, Counts> = BTreeMap::new();
         let mut measured = BTreeMap::new();
-        let by_facet = self.statistics.look(|groups, by_facet| {
-            for (key, group) in groups {
-                let of_tag = self.budget.admit(labels(key, true));
-                let of_model = self.budget.admit(labels(key, false));
-                counted.entry(of_tag).or_default().add(group);
-                traffic::measure(measured.entry(of_model).or_default(), group);
+        for (key, group) in self.statistics.shared_groups() {
+            let of_tag = self.budget.admit(labels(&key, true));
+            let of_model = self.budget.admit(labels(&key, false));
+            counted.entry(of_tag).or_default().add(&group);
+            traffic::count_tokens(measured.entry(of_model).or_default(), &group);
+        }
+        for ((engine, model), histograms) in self.statistics.histograms() {
+            let of_model = self.budget.admit(Labels::of(engine, model));
+            traffic::measure(measured.entry(of_model).or_default(), &histograms);
+        }
+        let by_facet = self.statistics.facet_counts().map(|by_facet| {
+            let mut counted: BTreeMap<Labels, Counts> = BTreeMap::new();
+            for ((key, value), counts) in &by_facet {
+                let of_facet = self.budget.admit(Labels {
+                    facet: Some((value.facet().as_str(), value.as_str())),
+                    ..labels(key, true)
+                });
+                counted.entry(of_facet).or_default().merge(counts);
             }
-            by_facet.map(|by_facet| {
-                let mut counted: BTreeMap<Labels, Counts> = BTreeMap::new();
-                for ((key, value), counts) in by_facet {
-                    let of_facet = self.budget.admit(Labels {
-                        facet: Some((value.facet().as_str(), value.as_str())),
-                        ..labels(key, true)
-                    });
-                    counted.entry(of_facet).or_default().merge(counts);
-                }
-                counted
-            })
+            counted
         });
         let mut families = acceptance::counters(by_facet.as_ref().unwrap_or(&counted));
         families.push(acceptance::per_step(&counted));
@@ -132,9 +135,18 @@ impl Collector for StatisticsCollector {
 // Routes fold together, and so do tags where no tag is wanted.
 fn labels(key: &GroupKey, with_tag: bool) -> Labels {
     Labels {
-        backend: key.engine.map_or(UNKNOWN, |engine| engine.as_str()),
-        model_name: key.model.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
         tag: key.tag.clone().filter(|_| with_tag),
-        facet: None,
+        ..Labels::of(key.engine, key.model.clone())
+    }
+}
+
+impl Labels {
+    fn of(engine: Option<EngineName>, model: Option<String>) -> Self {
+        Self {
+            backend: engine.map_or(UNKNOWN, |engine| engine.as_str()),
+            model_name: model.unwrap_or_else(|| UNKNOWN.to_owned()),
+            tag: None,
+            facet: None,
+        }
     }
 }

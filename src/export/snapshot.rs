@@ -1,7 +1,7 @@
 //! The snapshot: the statistics in machine form, from which every summary, here or elsewhere, is computed.
 //!
-//! Counts and histograms are whole; a distribution is either all its values (`{"exact":[…]}`) or the bins of a sketch
-//! (`{"sketch":{…}}`). Groups are always the finest there are (engine, model, tag, route), so that whoever reads one
+//! Counts and histograms are whole; of distributions there are either the exchanges one by one (`evidence.samples`) or, once
+//! these are a part only, the bins of `sketches`. Groups are always the finest there are (engine, model, tag, route), so that whoever reads one
 //! can group as they like. Of `by` in the query only a facet changes something: groups are then told apart by it too.
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use crate::stats::{
 use crate::store::records::Manifest;
 
 /// Version of the snapshot's form; a reader refuses any other.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The statistics at one moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]

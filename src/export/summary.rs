@@ -200,6 +200,7 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
     }
     let n = counts(&whole);
     let detail = Detail::of(&whole);
+    let (metrics, of_all) = metrics::of_group(&whole, true);
     let in_detail = parts.len() <= MOST_GROUPS_IN_DETAIL;
     Summary {
         manifests: snapshot.manifests.clone(),
@@ -211,7 +212,7 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
         },
         n,
         record_share: n.record_share(),
-        metrics: metrics::of_group(&whole, true),
+        metrics,
         survival: detail.survival,
         gain: detail.gain,
         advice: detail.advice,
@@ -223,7 +224,7 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
             .collect(),
         along_the_reply: whole.evidence.progress.parts(),
         relations: relation::of(&whole.evidence.samples),
-        sequences: sequences(&whole),
+        sequences: sequences(&whole, of_all),
         server: (),
         coverage: (),
         groups: parts
@@ -285,23 +286,23 @@ fn counts(group: &Group) -> Counts {
     }
 }
 
-fn sequences(group: &Group) -> Sequences {
-    let all = group.all();
+fn sequences(group: &Group, metrics: Metrics) -> Sequences {
     Sequences {
-        metrics: metrics::of_view(&all),
-        pooled_spec_decode_acceptance_histogram: all.pooled.histogram,
+        metrics,
+        pooled_spec_decode_acceptance_histogram: group.all_pooled().histogram,
     }
 }
 
 fn group_summary(key: BTreeMap<By, Option<String>>, group: Group, in_detail: bool) -> GroupSummary {
     let n = counts(&group);
+    let (metrics, of_all) = metrics::of_group(&group, in_detail);
     GroupSummary {
         key,
         n,
         record_share: n.record_share(),
-        metrics: metrics::of_group(&group, in_detail),
+        metrics,
         detail: in_detail.then(|| Detail::of(&group)),
-        sequences: sequences(&group),
+        sequences: sequences(&group, of_all),
         pooled_spec_decode_acceptance_histogram: group.aiperf.pooled.histogram,
         reasons: group.reasons,
     }

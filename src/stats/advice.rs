@@ -16,6 +16,10 @@ mod stretches;
 
 pub use stretches::{DEEPEST, Stretches, StretchesOfWidth};
 
+pub(super) use stretches::Ordered;
+#[cfg(test)]
+pub(super) use stretches::Stretch;
+
 use recut::recut;
 
 /// Fewer steps than this carry no advice.

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::values::make_room;
-
 /// Counts of the bins that have any, by rising number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bins {
@@ -83,6 +81,13 @@ impl Bins {
             .iter()
             .enumerate()
             .map(|(place, &number)| (i32::from(number), self.counts.at(place)))
+    }
+}
+
+/// Makes room for one more, by a quarter at a time: what thousands of small vectors leave empty adds up.
+fn make_room<T>(values: &mut Vec<T>) {
+    if values.len() == values.capacity() {
+        values.reserve_exact(4 + values.len() / 4);
     }
 }
 

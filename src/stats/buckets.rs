@@ -1,6 +1,6 @@
 //! Histograms with fixed bounds, for Prometheus: cheap to read at every scrape, and they never go back.
 
-use super::view::RecordValues;
+use super::prepared::Prepared;
 use crate::observation::Timing;
 
 const LENGTH_BOUNDS: &[f64] = &[
@@ -116,15 +116,23 @@ impl Default for Histograms {
 }
 
 impl Histograms {
-    pub(super) fn add_record(&mut self, values: &RecordValues) {
-        self.acceptance_length.push_known(values.length);
-        self.draft_acceptance_rate.push_known(values.rate);
-        self.accepted_per_verified
-            .push_known(values.accepted_per_verified);
-        self.steps.push_known(values.steps);
+    /// Adds the records of an exchange, and its times where it is complete and has content.
+    pub(super) fn add(&mut self, exchange: &Prepared<'_>) {
+        for record in &exchange.records {
+            let values = &record.values;
+            self.acceptance_length.push_known(values.length);
+            self.draft_acceptance_rate.push_known(values.rate);
+            self.accepted_per_verified
+                .push_known(values.accepted_per_verified());
+            self.steps
+                .push_known(values.steps.map(|steps| steps as f64));
+        }
+        if exchange.traffic.is_some() {
+            self.add_timing(&exchange.observation.timing);
+        }
     }
 
-    pub(super) fn add_timing(&mut self, timing: &Timing) {
+    fn add_timing(&mut self, timing: &Timing) {
         let seconds = |milliseconds: Option<f64>| milliseconds.map(|value| value / 1_000.0);
         self.request_latency
             .push_known(seconds(timing.request_latency_ms));

@@ -202,7 +202,10 @@ pub fn compare_pairs(pairs: &Pairs, comparisons: usize, seed: u64) -> Comparison
     let mut by_tag: BTreeMap<Option<String>, Vec<&Pair>> = BTreeMap::new();
     let mut tags = BoundedNames::new(MOST_TAGS);
     for &pair in all.iter().filter(|pair| pair.base.tag == pair.other.tag) {
-        let tag = pair.base.tag.as_deref().map(|tag| tags.admit(tag));
+        let tag = pair.base.tag.as_deref().map(|tag| {
+            let admitted = tags.admit(tag);
+            tags.name(admitted).to_owned()
+        });
         by_tag.entry(tag).or_default().push(pair);
     }
     let tagged = by_tag.iter().map(|(tag, pairs)| Tagged {

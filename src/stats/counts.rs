@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::facet::{Facet, FacetValue};
 use super::pooled::{Pooled, grow};
+use super::prepared::Prepared;
 use super::{Group, GroupKey, MOST_GROUPS, OTHER};
-use crate::observation::{Acceptance, Observation, Reason};
+use crate::observation::{Acceptance, Reason};
 
 type Reasons = BTreeMap<Acceptance, BTreeMap<Reason, u64>>;
 
@@ -70,11 +71,11 @@ impl ByFacet {
     }
 
     /// Adds an exchange of the group of this key.
-    pub(super) fn add(&mut self, key: &GroupKey, observation: &Observation) {
+    pub(super) fn add(&mut self, key: &GroupKey, exchange: &Prepared<'_>) {
         // By way of a group, so that the same counts as everywhere else.
         let mut alone = Group::default();
-        alone.add(observation);
-        let value = self.facet.of(observation);
+        alone.add(exchange);
+        let value = self.facet.of(exchange.observation);
         let mut place = (key.clone(), value);
         if self.counts.len() >= MOST_GROUPS && !self.counts.contains_key(&place) {
             let key = &mut place.0;

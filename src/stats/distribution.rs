@@ -1,29 +1,21 @@
 //! A distribution of per-request values: exact while it is small, a sketch beyond, and it says which it is.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use super::moments::Moments;
 use super::sketch::Sketch;
-use super::values::Values;
 
 pub use super::sketch::RELATIVE_ERROR;
-
-/// Values of one distribution that are kept exactly; with the next one it becomes a sketch.
-pub const MOST_EXACT_VALUES: usize = 100_000;
 
 /// The percentiles that AIPerf reports.
 pub const PERCENTILES: [u8; 9] = [1, 5, 10, 25, 50, 75, 90, 95, 99];
 
-/// Values of one metric. Values that are not finite are left out.
-///
-/// The sketch takes the values piece by piece while they are still kept, so that giving them up costs the data path
-/// nothing when it comes, and a distribution that is small needs none.
+/// Values of one metric.
 #[derive(Clone, Debug)]
-pub struct Distribution {
-    /// All values; absent once they were given up.
-    values: Option<Values>,
-    /// The values of all full pieces; once they were given up, all values.
-    sketch: Option<Box<Sketch>>,
+pub struct Distribution(Form);
+
+#[derive(Clone, Debug)]
+enum Form {
+    Exact(Vec<f64>),
+    Sketch(Sketch),
 }
 
 /// What AIPerf reports of a distribution.
@@ -47,147 +39,44 @@ pub struct Statistic {
     pub exact: bool,
 }
 
-impl Default for Distribution {
-    fn default() -> Self {
-        Self {
-            values: Some(Values::default()),
-            sketch: None,
-        }
-    }
-}
-
 impl Distribution {
-    /// Adds a value.
-    pub fn push(&mut self, value: f64) {
-        if !value.is_finite() {
-            return;
-        }
-        if self.exact_values() >= MOST_EXACT_VALUES {
-            self.condense();
-        }
-        self.take(value);
+    /// The distribution of these values; those that are not finite are left out.
+    pub fn of(mut values: Vec<f64>) -> Self {
+        values.retain(|value| value.is_finite());
+        Self(Form::Exact(values))
     }
 
-    fn take(&mut self, value: f64) {
-        let full = match &mut self.values {
-            Some(values) => values.push(value),
-            None => Some(std::slice::from_ref(&value)),
-        };
-        if let Some(full) = full {
-            let sketch = self.sketch.get_or_insert_default();
-            full.iter().for_each(|&value| sketch.push(value));
-        }
-    }
-
-    /// Adds a value that may be unknown.
-    pub fn push_known(&mut self, value: Option<f64>) {
-        if let Some(value) = value {
-            self.push(value);
-        }
-    }
-
-    /// Adds all values of another distribution; the result is exact if both are.
-    pub fn merge(&mut self, other: &Distribution) {
-        if let Some(others) = &other.sketch {
-            self.sketch.get_or_insert_default().merge(others);
-        }
-        match (&mut self.values, &other.values) {
-            (Some(own), Some(others)) => {
-                own.share_full(others);
-            }
-            _ => self.give_up(),
-        }
-        let open = other.values.iter().flat_map(Values::open);
-        open.for_each(|&value| self.take(value));
-    }
-
-    fn give_up(&mut self) {
-        let given_up = self.values.take();
-        let open = given_up.iter().flat_map(Values::open);
-        open.for_each(|&value| self.take(value));
-    }
-
-    /// Gives up the values for the sketch of them; without values there is nothing to give up.
-    pub fn condense(&mut self) {
-        if self.exact_values() > 0 {
-            self.give_up();
-        }
-    }
-
-    /// How many values are kept exactly.
-    pub fn exact_values(&self) -> usize {
-        self.values.as_ref().map_or(0, Values::len)
+    pub(super) fn of_sketch(sketch: Sketch) -> Self {
+        Self(Form::Sketch(sketch))
     }
 
     /// What AIPerf reports of it; absent without values.
-    pub fn statistic(&self) -> Option<Statistic> {
-        let Some(values) = &self.values else {
-            let sketch = self.sketch.as_ref()?;
-            let any = sketch.moments.count > 0;
-            return any.then(|| statistic(&sketch.moments, |rank| sketch.value_at(rank), false));
+    pub fn statistic(self) -> Option<Statistic> {
+        let mut values = match self.0 {
+            Form::Exact(values) => values,
+            Form::Sketch(sketch) => {
+                let any = sketch.moments.count > 0;
+                return any
+                    .then(|| statistic(&sketch.moments, |rank| sketch.value_at(rank), false));
+            }
         };
-        if values.len() == 0 {
+        if values.is_empty() {
             return None;
         }
-        let sorted = values.sorted();
+        values.sort_unstable_by(f64::total_cmp);
         // In sorted order, so that the order of arrival can't change a digit.
         let mut moments = Moments::default();
-        for &value in &sorted {
+        for &value in &values {
             moments.push(value);
         }
         let at = |rank: u64| {
             usize::try_from(rank)
                 .ok()
-                .and_then(|rank| sorted.get(rank))
+                .and_then(|rank| values.get(rank))
                 .copied()
                 .unwrap_or(moments.max)
         };
         Some(statistic(&moments, at, true))
-    }
-}
-
-// Tagged from outside (`{"exact":[…]}`, `{"sketch":{…}}`): serde can't read maps with number keys under its other tags.
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Written<'a> {
-    Exact(&'a Values),
-    Sketch(&'a Sketch),
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Read {
-    Exact(Vec<f64>),
-    Sketch(Box<Sketch>),
-}
-
-impl Serialize for Distribution {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let none = Values::default();
-        match (&self.values, &self.sketch) {
-            (Some(values), _) => Written::Exact(values),
-            (None, Some(sketch)) => Written::Sketch(sketch),
-            (None, None) => Written::Exact(&none),
-        }
-        .serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Distribution {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match Read::deserialize(deserializer)? {
-            Read::Exact(values) => {
-                let mut distribution = Self::default();
-                values
-                    .into_iter()
-                    .for_each(|value| distribution.take(value));
-                distribution
-            }
-            Read::Sketch(sketch) => Self {
-                values: None,
-                sketch: Some(sketch),
-            },
-        })
     }
 }
 

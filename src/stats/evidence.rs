@@ -7,12 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::advice::Stretches;
 use super::compare::PositionSpread;
 use super::gain::Output;
-use super::interval::Samples;
 use super::pooled::{countable_steps, grow};
+use super::prepared::PreparedRecord;
 use super::progress::Progress;
+use super::samples::Samples;
 use super::survival::Widths;
-use crate::observation::Observation;
-use crate::record::AcceptanceRecord;
 
 /// Different k that are counted; further ones are not.
 const MOST_K: usize = 64;
@@ -20,7 +19,7 @@ const MOST_K: usize = 64;
 /// What the figures of one group are made of beside its pooled counts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Single requests, with and without records.
+    /// Single exchanges.
     pub samples: Samples,
     /// Steps of known width.
     pub widths: Widths,
@@ -39,23 +38,14 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Adds an exchange of the `aiperf` view with its one record.
-    pub(super) fn add(&mut self, observation: &Observation, record: &AcceptanceRecord) {
-        self.samples.add(observation, Some(record));
-        if !record.is_zero_step() {
-            self.add_record(record);
+    /// Adds a record of the `aiperf` view.
+    pub(super) fn add(&mut self, prepared: &PreparedRecord<'_>) {
+        let record = prepared.record;
+        self.widths.add(&prepared.widths);
+        if let Some(ordered) = &prepared.ordered {
+            self.stretches.add(ordered);
         }
-    }
-
-    /// Adds an exchange of the `aiperf` view that has no valid record.
-    pub(super) fn add_without_record(&mut self, observation: &Observation) {
-        self.samples.add(observation, None);
-    }
-
-    fn add_record(&mut self, record: &AcceptanceRecord) {
-        self.widths.add(record);
-        self.stretches.add(record);
-        self.progress.add(record);
+        self.progress.add(&prepared.progress);
         self.output.add(record);
         self.positions.add(record);
         let Some(k) = record.num_spec_tokens else {
@@ -73,7 +63,7 @@ impl Evidence {
     }
 
     /// Adds what another one holds.
-    pub fn merge(&mut self, other: &Evidence) {
+    pub(super) fn merge(&mut self, other: &Evidence) {
         self.samples.merge(&other.samples);
         self.widths.merge(&other.widths);
         self.stretches.merge(&other.stretches);

@@ -1,18 +1,32 @@
 //! A group: everything that the exchanges of one engine, model, tag and route add up to.
+//!
+//! While it has few exchanges it keeps them all, and its distributions are exact. Once it has given them up
+//! ([`Group::condensed`]) it has sketches of the distributions and a uniform sample of the exchanges.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::buckets::Histograms;
+use super::column::{RecordColumn, TrafficColumn, Values};
+use super::distribution::Distribution;
 use super::evidence::Evidence;
-use super::interval::THINNED_SAMPLES;
 use super::moment::{Moment, Period};
-use super::pooled::grow;
-use super::traffic::Traffic;
-use super::view::{RecordValues, View};
-use crate::observation::{Acceptance, Observation, Outcome, Reason, Route};
+use super::pooled::{Pooled, grow};
+use super::prepared::Prepared;
+use super::samples::{MOST_SAMPLES, Samples};
+use super::sketches::Sketches;
+use super::view::{View, ViewName};
+use crate::observation::{Acceptance, Reason, Route};
 use crate::record::EngineName;
+
+/// Exchanges that stay when a group gives them up because there are too many: as many as anything looks at.
+pub(super) const THINNED: usize = 10_000;
+
+/// Exchanges that stay in any case.
+const FEWEST_KEPT: usize = 64;
+
+/// Bytes that the sketches of one group take, about.
+const SKETCHED: usize = 16 << 10;
 
 /// What the exchanges of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -46,28 +60,35 @@ pub struct Group {
     pub aiperf: View,
     /// The valid records that AIPerf would not have counted. Kept apart so that nothing is kept twice.
     pub rest: View,
-    /// Times and lengths of the complete exchanges with content.
-    pub traffic: Traffic,
-    /// What the figures beyond AIPerf's are made of.
+    /// What the figures beyond AIPerf's are made of, and the single exchanges.
     #[serde(default)]
     pub evidence: Evidence,
-    /// The same values in fixed buckets, for Prometheus; not part of a snapshot.
-    #[serde(skip)]
-    pub histograms: Histograms,
+    /// The distributions, once not all exchanges are kept.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) sketches: Option<Box<Sketches>>,
+}
+
+/// The exchanges of a group, given up.
+#[derive(Debug)]
+pub(super) struct Condensed {
+    samples: Samples,
+    /// Absent where the group has sketches already: those go on growing in their place.
+    sketches: Option<Box<Sketches>>,
+    /// How many exchanges were kept when it was made.
+    of: usize,
 }
 
 impl Group {
     /// Adds an exchange with a 2xx status on an observed route.
-    pub(super) fn add(&mut self, observation: &Observation) {
+    pub(super) fn add(&mut self, exchange: &Prepared<'_>) {
+        let observation = exchange.observation;
         self.period.stretch(&Period {
             from: Some(Moment(observation.started_at)),
             to: Some(Moment(observation.ended_at)),
         });
-        // Every observation with a 2xx status says what became of its numbers; one that doesn't was not looked at.
-        let acceptance = observation.acceptance.unwrap_or(Acceptance::Unobserved);
-        grow(self.exchanges.entry(acceptance).or_default(), 1);
+        grow(self.exchanges.entry(exchange.acceptance).or_default(), 1);
         if let Some(reason) = observation.reason {
-            let reasons = self.reasons.entry(acceptance).or_default();
+            let reasons = self.reasons.entry(exchange.acceptance).or_default();
             grow(reasons.entry(reason).or_default(), 1);
         }
         let usage = &observation.usage;
@@ -76,46 +97,74 @@ impl Group {
             &mut self.generation_tokens,
             usage.completion_tokens.unwrap_or(0),
         );
-        if observation.outcome == Outcome::Complete && observation.content_chunks > 0 {
-            self.traffic.add(observation);
-            self.histograms.add_timing(&observation.timing);
-        }
-        if matches!(acceptance, Acceptance::Recorded | Acceptance::ZeroStep) {
-            self.add_records(observation);
-        } else if observation.is_in_aiperf_view() {
-            // Without a record it still has a latency that another run can be held against.
-            self.evidence.add_without_record(observation);
+        self.add_records(exchange);
+        self.evidence.samples.push(exchange.key, &exchange.row);
+        if let Some(sketches) = &mut self.sketches {
+            for record in &exchange.records {
+                sketches.push_record(exchange.is_sample, &record.values.columns());
+            }
+            if let Some(traffic) = &exchange.traffic {
+                sketches.push_traffic(traffic);
+            }
         }
     }
 
-    fn add_records(&mut self, observation: &Observation) {
-        let view = match observation.spec_decode_acceptance.as_slice() {
-            [record] if observation.is_in_aiperf_view() => {
-                self.evidence.add(observation, record);
-                &mut self.aiperf
-            }
-            _ => &mut self.rest,
+    fn add_records(&mut self, exchange: &Prepared<'_>) {
+        let view = if exchange.is_sample {
+            &mut self.aiperf
+        } else {
+            &mut self.rest
         };
-        for record in &observation.spec_decode_acceptance {
-            view.add(record);
-            if !record.is_zero_step() {
-                self.histograms.add_record(&RecordValues::of(record));
-                grow(
-                    &mut self.contradictions,
-                    u64::from(record.is_contradictory()),
-                );
+        grow(&mut view.pooled.zero_step, exchange.zero_step);
+        for prepared in &exchange.records {
+            let record = prepared.record;
+            view.pooled.add(record);
+            grow(
+                &mut self.contradictions,
+                u64::from(record.is_contradictory()),
+            );
+            if exchange.is_sample {
+                self.evidence.add(prepared);
             }
         }
     }
 
-    /// Every valid record, whatever the outcome.
-    pub fn all(&self) -> View {
-        let mut all = self.aiperf.clone();
-        all.merge(&self.rest);
+    /// Sums over every valid record, whatever the outcome.
+    pub fn all_pooled(&self) -> Pooled {
+        let mut all = self.aiperf.pooled.clone();
+        all.merge(&self.rest.pooled);
         all
     }
 
-    /// Adds what another group holds.
+    /// The values that the records of a view have in each of these columns. Each takes the room of its values, and all of
+    /// them one look at every exchange.
+    pub fn records(&self, view: ViewName, columns: &[RecordColumn]) -> Vec<Distribution> {
+        if let Some(sketches) = &self.sketches {
+            let sketched = columns.iter().map(|&column| sketches.records(view, column));
+            return sketched.collect();
+        }
+        let rows = self.evidence.samples.rows();
+        let rows = rows.filter(|row| row.is_sample || view == ViewName::All);
+        let records = rows.flat_map(|row| row.records);
+        gather(
+            records.map(|record| record.values.columns()),
+            columns.iter().map(|&column| column as usize),
+        )
+    }
+
+    /// The same of the complete exchanges with content.
+    pub fn traffic(&self, columns: &[TrafficColumn]) -> Vec<Distribution> {
+        if let Some(sketches) = &self.sketches {
+            let sketched = columns.iter().map(|&column| sketches.traffic(column));
+            return sketched.collect();
+        }
+        gather(
+            self.evidence.samples.rows().filter_map(|row| row.traffic),
+            columns.iter().map(|&column| column as usize),
+        )
+    }
+
+    /// Adds what another group holds. The distributions are exact where both are.
     pub fn merge(&mut self, other: &Group) {
         self.period.stretch(&other.period);
         for (&acceptance, &count) in &other.exchanges {
@@ -130,38 +179,105 @@ impl Group {
         grow(&mut self.contradictions, other.contradictions);
         grow(&mut self.prompt_tokens, other.prompt_tokens);
         grow(&mut self.generation_tokens, other.generation_tokens);
-        self.aiperf.merge(&other.aiperf);
-        self.rest.merge(&other.rest);
-        self.traffic.merge(&other.traffic);
+        self.aiperf.pooled.merge(&other.aiperf.pooled);
+        self.rest.pooled.merge(&other.rest.pooled);
+        self.merge_sketches(other);
         self.evidence.merge(&other.evidence);
-        self.histograms.merge(&other.histograms);
     }
 
-    /// Values that the group keeps exactly.
-    pub(super) fn exact_values(&self) -> usize {
-        let views = self
-            .aiperf
-            .distributions()
-            .into_iter()
-            .chain(self.rest.distributions());
-        views
-            .chain(self.traffic.distributions())
-            .map(|distribution| distribution.exact_values())
-            .sum::<usize>()
-            // A sample takes the room of four values.
-            + 4 * self.evidence.samples.len()
-    }
-
-    /// Turns every distribution into a sketch, and keeps few samples.
-    pub(super) fn condense(&mut self) {
-        let views = self
-            .aiperf
-            .distributions_mut()
-            .into_iter()
-            .chain(self.rest.distributions_mut());
-        for distribution in views.chain(self.traffic.distributions_mut()) {
-            distribution.condense();
+    fn merge_sketches(&mut self, other: &Group) {
+        if self.sketches.is_none() && other.sketches.is_none() {
+            return;
         }
-        self.evidence.samples.thin_to(THINNED_SAMPLES);
+        let samples = &self.evidence.samples;
+        let own = self.sketches.get_or_insert_with(|| sketched(samples));
+        match &other.sketches {
+            Some(others) => own.merge(others),
+            None => {
+                let rows = other.evidence.samples.rows();
+                rows.for_each(|row| own.push_row(&row));
+            }
+        }
+    }
+
+    /// Bytes that it takes beside its counts, about.
+    pub(super) fn bytes(&self) -> usize {
+        let sketches = self.sketches.as_ref().map_or(0, |_| SKETCHED);
+        self.evidence.samples.bytes() + sketches
+    }
+
+    fn kept(&self) -> usize {
+        self.evidence.samples.len()
+    }
+
+    /// How many exchanges it would keep where room is short, and its bytes then; absent where that would win none.
+    pub(super) fn would_keep(&self) -> Option<(usize, usize)> {
+        let (has, bytes) = (self.kept(), self.evidence.samples.bytes());
+        let part = if self.sketches.is_some() { 2 } else { 8 };
+        let keeps = (has / part).clamp(FEWEST_KEPT, THINNED);
+        let after = SKETCHED + (bytes / has.max(1)).saturating_mul(keeps);
+        // Not worth the while for less.
+        (after + after / 8 < self.bytes()).then_some((keeps, after))
+    }
+
+    /// Whether it has to give up exchanges, whatever the room.
+    pub(super) fn is_overfull(&self) -> bool {
+        self.kept() > MOST_SAMPLES
+    }
+
+    /// What it would be with so many single exchanges. It takes a while: made from a copy of a group, see
+    /// [`Group::take_over`].
+    pub(super) fn condensed(&self, kept: usize) -> Condensed {
+        let mut samples = self.evidence.samples.clone();
+        let sketches = self.sketches.is_none().then(|| sketched(&samples));
+        samples.thin_to(kept);
+        Condensed {
+            samples,
+            sketches,
+            of: self.kept(),
+        }
+    }
+
+    /// Puts what was made from a copy in the place of what it was made from; exchanges that came since then are added.
+    pub(super) fn take_over(&mut self, condensed: Condensed) {
+        let Condensed {
+            mut samples,
+            mut sketches,
+            of,
+        } = condensed;
+        for row in self.evidence.samples.rows().skip(of) {
+            if let Some(sketches) = &mut sketches {
+                sketches.push_row(&row);
+            }
+            samples.push_row(&row);
+        }
+        self.evidence.samples = samples;
+        self.sketches = sketches.or(self.sketches.take());
     }
 }
+
+/// The columns of these values.
+fn gather(
+    values: impl Iterator<Item = Values>,
+    columns: impl Iterator<Item = usize>,
+) -> Vec<Distribution> {
+    let mut gathered: Vec<(usize, Vec<f64>)> = columns.map(|it| (it, Vec::new())).collect();
+    for values in values {
+        for (column, gathered) in &mut gathered {
+            gathered.extend(values[*column]);
+        }
+    }
+    let gathered = gathered.into_iter();
+    gathered
+        .map(|(_, values)| Distribution::of(values))
+        .collect()
+}
+
+fn sketched(samples: &Samples) -> Box<Sketches> {
+    let mut sketches = Box::<Sketches>::default();
+    samples.rows().for_each(|row| sketches.push_row(&row));
+    sketches
+}
+
+#[cfg(test)]
+mod tests;

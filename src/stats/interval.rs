@@ -5,11 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pooled::Pooled;
 
-mod samples;
-
-pub use samples::{MOST_SAMPLES, Sample, Samples};
-
-pub(super) use samples::THINNED_SAMPLES;
+pub use super::samples::{MOST_SAMPLES, Sample, Samples};
 
 /// The share of repetitions in which an interval holds the true value.
 pub const LEVEL: f64 = 0.95;

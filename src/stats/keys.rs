@@ -3,59 +3,83 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::GroupKey;
+use super::{GroupKey, OTHER};
+use crate::observation::Route;
 
-/// Keys in the order in which they came.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Keys {
-    keys: Vec<GroupKey>,
-    numbers: BTreeMap<GroupKey, u32>,
+/// The number of the key under which everything can count.
+pub(super) const CATCH_ALL: u32 = 0;
+
+/// Keys in the order in which they came. Copies share them.
+#[derive(Clone, Debug)]
+pub(super) struct Keys(Arc<Vec<Numbered>>);
+
+#[derive(Clone, Debug)]
+struct Numbered {
+    key: Arc<GroupKey>,
+    /// The number of the key that it folds into.
+    coarser: u32,
 }
 
+/// The keys with their numbers, in their own order.
+pub(super) type Numbers = BTreeMap<Arc<GroupKey>, u32>;
+
 impl Keys {
-    /// The number of a key, a new one where it has none yet.
-    pub(super) fn number(&mut self, key: &GroupKey) -> u32 {
-        if let Some(&number) = self.numbers.get(key) {
+    /// No key but the one under which everything can count.
+    pub(super) fn new() -> Self {
+        let catch_all = Numbered {
+            key: Arc::new(GroupKey {
+                engine: None,
+                model: Some(OTHER.to_owned()),
+                tag: None,
+                route: Route::Other,
+            }),
+            coarser: CATCH_ALL,
+        };
+        Self(Arc::new(vec![catch_all]))
+    }
+
+    /// The number of a key, a new one where it has none yet; so that counting needs no new ones, the key that it folds
+    /// into gets one, too.
+    pub(super) fn number(&mut self, key: &GroupKey, numbers: &mut Numbers) -> u32 {
+        if let Some(&number) = numbers.get(key) {
             return number;
         }
-        let number = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
-        self.keys.push(key.clone());
-        self.numbers.insert(key.clone(), number);
+        let folded = folded(key);
+        let coarser = if folded == *key {
+            CATCH_ALL
+        } else {
+            self.number(&folded, numbers)
+        };
+        let keys = Arc::make_mut(&mut self.0);
+        let number = u32::try_from(keys.len()).unwrap_or(CATCH_ALL);
+        let key = Arc::new(key.clone());
+        keys.push(Numbered {
+            key: Arc::clone(&key),
+            coarser,
+        });
+        numbers.insert(key, number);
         number
     }
 
-    /// The number of a key that has one.
-    pub(super) fn known(&self, key: &GroupKey) -> Option<u32> {
-        self.numbers.get(key).copied()
-    }
-
     /// The key of a number.
     pub(super) fn get(&self, number: u32) -> Option<&GroupKey> {
-        self.keys.get(number as usize)
+        self.0.get(number as usize).map(|numbered| &*numbered.key)
+    }
+
+    /// The number of the key that a key folds into.
+    pub(super) fn coarser(&self, number: u32) -> u32 {
+        let numbered = self.0.get(number as usize);
+        numbered.map_or(CATCH_ALL, |numbered| numbered.coarser)
     }
 }
 
-/// Keys that readers may share; they are copied when a new one comes meanwhile.
-#[derive(Clone, Debug, Default)]
-pub(super) struct SharedKeys(Arc<Keys>);
-
-impl SharedKeys {
-    /// The number of a key, a new one where it has none yet.
-    pub(super) fn number(&mut self, key: &GroupKey) -> u32 {
-        match self.0.known(key) {
-            Some(number) => number,
-            None => self.as_mut().number(key),
-        }
-    }
-
-    /// The key of a number.
-    pub(super) fn get(&self, number: u32) -> Option<&GroupKey> {
-        self.0.get(number)
-    }
-}
-
-impl AsMut<Keys> for SharedKeys {
-    fn as_mut(&mut self) -> &mut Keys {
-        Arc::make_mut(&mut self.0)
+/// The key that counts for a key where there are too many: models and tags fold together.
+pub(super) fn folded(key: &GroupKey) -> GroupKey {
+    let other = Some(OTHER.to_owned());
+    GroupKey {
+        engine: key.engine,
+        tag: key.tag.as_ref().and(other.clone()),
+        model: other,
+        route: key.route,
     }
 }

@@ -1,7 +1,7 @@
 //! The log: the newest exchanges as rows, so that any window, run or facet can be counted from the exchanges themselves.
 //!
 //! Rows stand in blocks. A full block is never written again and is shared with whoever reads, so that reading holds
-//! nobody up. Memory is bounded in bytes; what has to go is handed back, oldest first.
+//! nobody up. Memory is bounded in bytes; what has to go is handed over block by block, the oldest first.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::keys::SharedKeys;
+use super::keys::Keys;
 use super::row;
 use crate::observation::Observation;
 
@@ -18,6 +18,9 @@ const LARGEST_BLOCK: usize = 64 << 10;
 
 /// Blocks that a smaller log has.
 const FEWEST_BLOCKS: usize = 8;
+
+/// Bytes that a head takes at most: four numbers of at most ten bytes each, and a mark.
+const LARGEST_HEAD: usize = 41;
 
 /// What is known of a row without reading it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -31,8 +34,9 @@ pub(super) struct Head {
     length: u32,
 }
 
+/// Rows one behind the other.
 #[derive(Clone, Debug)]
-struct Block {
+pub(super) struct Block {
     /// End of the first exchange: the others are kept as distances from it.
     base: i64,
     /// The earliest and the latest end.
@@ -46,8 +50,6 @@ struct Block {
 pub(super) struct Log {
     full: VecDeque<Arc<Block>>,
     open: Option<Block>,
-    /// How far the oldest block is read away.
-    gone: usize,
     bytes: usize,
     most_bytes: usize,
     block_bytes: usize,
@@ -57,7 +59,7 @@ pub(super) struct Log {
 
 /// Rows to read, shared with the log.
 pub(super) struct Rows {
-    blocks: Vec<(Arc<Block>, usize)>,
+    blocks: Vec<Arc<Block>>,
     ended: Range<i64>,
 }
 
@@ -67,7 +69,6 @@ impl Log {
         Self {
             full: VecDeque::new(),
             open: None,
-            gone: 0,
             bytes: 0,
             most_bytes,
             block_bytes: (most_bytes / FEWEST_BLOCKS).min(LARGEST_BLOCK),
@@ -75,10 +76,8 @@ impl Log {
         }
     }
 
-    /// Adds an exchange.
-    pub(super) fn push(&mut self, group: u32, run: Option<u32>, observation: &Observation) {
-        let ended = row::nanoseconds(observation.ended_at);
-        let body = row::write(observation);
+    /// Adds the row of an exchange.
+    pub(super) fn push(&mut self, group: u32, run: Option<u32>, ended: i64, body: &[u8]) {
         let Ok(length) = u32::try_from(body.len()) else {
             return;
         };
@@ -86,7 +85,7 @@ impl Log {
             base: ended,
             earliest: ended,
             latest: ended,
-            bytes: Vec::with_capacity(self.block_bytes),
+            bytes: Vec::with_capacity(self.block_bytes + self.block_bytes / FEWEST_BLOCKS),
         });
         let head = Head {
             ended: ended.saturating_sub(block.base),
@@ -94,13 +93,14 @@ impl Log {
             run,
             length,
         };
-        let Ok(head) = postcard::to_stdvec(&head) else {
+        let mut written = [0; LARGEST_HEAD];
+        let Ok(head) = postcard::to_slice(&head, &mut written) else {
             return;
         };
         block.earliest = block.earliest.min(ended);
         block.latest = block.latest.max(ended);
-        block.bytes.extend_from_slice(&head);
-        block.bytes.extend_from_slice(&body);
+        block.bytes.extend_from_slice(head);
+        block.bytes.extend_from_slice(body);
         self.bytes += head.len() + body.len();
         if block.bytes.len() >= self.block_bytes
             && let Some(mut block) = self.open.take()
@@ -110,22 +110,26 @@ impl Log {
         }
     }
 
-    /// Takes the oldest exchange out if there are more than the log may keep.
-    pub(super) fn pop_surplus(&mut self, keys: &SharedKeys) -> Option<(Head, Observation)> {
-        if self.bytes <= self.most_bytes {
-            return None;
+    /// Bytes beyond those that it keeps, as far as they can go.
+    pub(super) fn surplus(&self) -> usize {
+        match self.full.front() {
+            Some(_) => self.bytes.saturating_sub(self.most_bytes),
+            None => 0,
         }
-        let block = self.full.front()?;
-        let (head, body, next) = row_at(block, self.gone)?;
-        let taken = read(&head, body, keys);
-        self.bytes -= next - self.gone;
-        self.gone = next;
-        self.gone_until = self.gone_until.max(Some(head.ended));
-        if self.gone >= block.bytes.len() {
-            self.full.pop_front();
-            self.gone = 0;
+    }
+
+    /// The block that has to go first, where one has to.
+    pub(super) fn surplus_block(&self) -> Option<Arc<Block>> {
+        let first = self.full.front()?;
+        (self.surplus() > 0).then(|| Arc::clone(first))
+    }
+
+    /// Takes the oldest full block out.
+    pub(super) fn pop_block(&mut self) {
+        if let Some(block) = self.full.pop_front() {
+            self.bytes -= block.bytes.len();
+            self.gone_until = self.gone_until.max(Some(block.latest));
         }
-        taken.map(|observation| (head, observation))
     }
 
     /// The latest end among the exchanges that are gone.
@@ -136,17 +140,42 @@ impl Log {
     /// The rows of the exchanges that ended in a range.
     pub(super) fn rows(&self, ended: Range<i64>) -> Rows {
         let overlaps = |block: &Block| block.earliest < ended.end && block.latest >= ended.start;
-        let mut blocks: Vec<(Arc<Block>, usize)> = self
-            .full
-            .iter()
-            .enumerate()
-            .filter(|(_, block)| overlaps(block))
-            .map(|(index, block)| (Arc::clone(block), if index == 0 { self.gone } else { 0 }))
-            .collect();
+        let full = self.full.iter().filter(|block| overlaps(block));
+        let mut blocks: Vec<Arc<Block>> = full.map(Arc::clone).collect();
         if let Some(open) = self.open.as_ref().filter(|block| overlaps(block)) {
-            blocks.push((Arc::new(open.clone()), 0));
+            blocks.push(Arc::new(open.clone()));
         }
         Rows { blocks, ended }
+    }
+}
+
+impl Block {
+    /// Reads its rows whose head is wanted, oldest first.
+    pub(super) fn each(
+        &self,
+        keys: &Keys,
+        wanted: impl Fn(&Head) -> bool,
+        mut take: impl FnMut(&Head, Observation),
+    ) {
+        let mut at = 0;
+        while let Some((head, body, next)) = self.row_at(at) {
+            at = next;
+            if wanted(&head)
+                && let Some(key) = keys.get(head.group)
+                && let Some(observation) = row::read(body, key.route, head.ended)
+            {
+                take(&head, observation);
+            }
+        }
+    }
+
+    fn row_at(&self, at: usize) -> Option<(Head, &[u8], usize)> {
+        let bytes = self.bytes.get(at..).filter(|bytes| !bytes.is_empty())?;
+        let (mut head, rest): (Head, _) = postcard::take_from_bytes(bytes).ok()?;
+        head.ended = head.ended.saturating_add(self.base);
+        let body = rest.get(..head.length as usize)?;
+        let next = self.bytes.len() - rest.len() + body.len();
+        Some((head, body, next))
     }
 }
 
@@ -154,34 +183,13 @@ impl Rows {
     /// Reads the rows whose head is wanted, oldest first.
     pub(super) fn each(
         &self,
-        keys: &SharedKeys,
+        keys: &Keys,
         wanted: impl Fn(&Head) -> bool,
         mut take: impl FnMut(&Head, Observation),
     ) {
-        for (block, start) in &self.blocks {
-            let mut at = *start;
-            while let Some((head, body, next)) = row_at(block, at) {
-                at = next;
-                if self.ended.contains(&head.ended)
-                    && wanted(&head)
-                    && let Some(observation) = read(&head, body, keys)
-                {
-                    take(&head, observation);
-                }
-            }
+        let in_range = |head: &Head| self.ended.contains(&head.ended) && wanted(head);
+        for block in &self.blocks {
+            block.each(keys, in_range, &mut take);
         }
     }
-}
-
-fn row_at(block: &Block, at: usize) -> Option<(Head, &[u8], usize)> {
-    let bytes = block.bytes.get(at..).filter(|bytes| !bytes.is_empty())?;
-    let (mut head, rest): (Head, _) = postcard::take_from_bytes(bytes).ok()?;
-    head.ended = head.ended.saturating_add(block.base);
-    let body = rest.get(..head.length as usize)?;
-    let next = block.bytes.len() - rest.len() + body.len();
-    Some((head, body, next))
-}
-
-fn read(head: &Head, body: &[u8], keys: &SharedKeys) -> Option<Observation> {
-    row::read(body, keys.get(head.group)?.route, head.ended)
 }

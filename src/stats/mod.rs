@@ -2,16 +2,16 @@
 //!
 //! [`Statistics`] takes each finished observation and keeps one [`Group`] per engine, model, tag and route. Pooled
 //! counts and histograms are exact for ever; distributions of per-request values are exact up to
-//! [`distribution::MOST_EXACT_VALUES`] each and a sketch beyond. Only exchanges on observed routes with a 2xx status
+//! [`interval::MOST_SAMPLES`] each and a sketch beyond. Only exchanges on observed routes with a 2xx status
 //! count; everything else is for the counters of the tap itself.
 //!
 //! Windows, runs and facets are counted when somebody asks, from the newest exchanges themselves and from sums over the
 //! older ones, see [`Statistics::select`].
 //!
-//! Memory is bounded: names by [`MOST_MODELS`] and [`MOST_TAGS`], groups by [`MOST_GROUPS`], exact values and
-//! samples of all groups together by [`MOST_EXACT_VALUES_TOGETHER`], and the newest exchanges by their bytes.
+//! Memory is bounded: names by [`MOST_MODELS`] and [`MOST_TAGS`], groups by [`MOST_GROUPS`], and single exchanges, in the
+//! groups and in the log of the newest ones, by their bytes. What that takes is done behind the data path, which only
+//! writes an exchange down, see `settled.rs`.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::clock::Clock;
@@ -21,15 +21,16 @@ pub mod advice;
 mod bins;
 mod buckets;
 mod cells;
+pub mod column;
 pub mod compare;
 mod counts;
 pub mod distribution;
 mod evidence;
+mod excerpt;
 mod facet;
 pub mod findings;
 pub mod gain;
 mod group;
-mod history;
 pub mod interval;
 mod keys;
 mod log;
@@ -37,18 +38,24 @@ mod moment;
 mod moments;
 mod names;
 mod pooled;
+mod prepared;
 pub mod progress;
 pub mod relation;
+mod room;
 mod row;
+mod samples;
 mod selection;
+mod settled;
 mod sketch;
+mod sketches;
+mod state;
 pub mod survival;
-mod traffic;
-mod values;
+mod time;
 mod view;
 mod window;
 
 pub use buckets::{Histograms, RecordHistogram};
+pub use column::{RecordColumn, TrafficColumn};
 pub use counts::{Counts, FacetCounts};
 pub use distribution::{Distribution, PERCENTILES, Statistic};
 pub use evidence::Evidence;
@@ -59,13 +66,15 @@ pub use moment::{Moment, Period};
 pub use names::OTHER;
 pub use pooled::{Pooled, steps_in};
 pub use selection::{Selected, SelectedGroup, Selection};
-pub use traffic::Traffic;
-pub use view::View;
+pub use state::HistogramsKey;
+pub use view::{View, ViewName};
 pub use window::Window;
 
 use counts::ByFacet;
-use history::{History, MOST_LOG_BYTES};
-use names::BoundedNames;
+use excerpt::Excerpt;
+use prepared::Prepared;
+use settled::{Settled, Settler};
+use state::State;
 
 /// Model names that are told apart; further ones count as [`OTHER`].
 pub const MOST_MODELS: usize = 100;
@@ -76,47 +85,40 @@ pub const MOST_TAGS: usize = 50;
 /// Groups that are kept; further ones fold into those of model and tag [`OTHER`].
 pub const MOST_GROUPS: usize = 5_000;
 
-/// Exact values that all groups together may hold (40 MB); the group that goes beyond turns into sketches.
-pub const MOST_EXACT_VALUES_TOGETHER: usize = 5_000_000;
+/// Bytes that the rows of the newest exchanges may take.
+const MOST_LOG_BYTES: usize = 24 << 20;
 
 /// Everything that the observations of one instance add up to.
-///
-/// One lock guards all of it. It is held for one observation, or for a copy of the groups, in which long runs of
-/// values are shared rather than copied.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Statistics {
-    state: Mutex<State>,
+    shared: Arc<Shared>,
+    settler: Settler,
     clock: Clock,
 }
 
+/// What the data path, the settler and readers share. Whoever holds both locks takes `settled` first.
 #[derive(Debug)]
-struct State {
-    groups: BTreeMap<GroupKey, Group>,
-    history: History,
-    by_facet: Option<ByFacet>,
-    models: BoundedNames,
-    tags: BoundedNames,
-    exact_values: usize,
-    folded: u64,
+struct Shared {
+    /// Held for one observation, or while pointers to the groups are copied.
+    state: Mutex<State>,
+    /// Never held on the data path, unless that has outrun the settler by far.
+    settled: Mutex<Settled>,
 }
 
-impl State {
-    fn new(most_log_bytes: usize) -> Self {
-        Self {
-            groups: BTreeMap::new(),
-            history: History::new(most_log_bytes),
-            by_facet: None,
-            models: BoundedNames::new(MOST_MODELS),
-            tags: BoundedNames::new(MOST_TAGS),
-            exact_values: 0,
-            folded: 0,
-        }
+impl Shared {
+    // A panic while the lock was held can have spoiled one observation's numbers at most: keep counting.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn settled(&self) -> MutexGuard<'_, Settled> {
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Default for State {
+impl Default for Statistics {
     fn default() -> Self {
-        Self::new(MOST_LOG_BYTES)
+        Self::with_log(Clock::default(), MOST_LOG_BYTES)
     }
 }
 
@@ -128,16 +130,17 @@ impl Statistics {
 
     /// Statistics of nothing yet whose windows go by this clock.
     pub fn with_clock(clock: Clock) -> Self {
-        Self {
-            clock,
-            ..Self::default()
-        }
+        Self::with_log(clock, MOST_LOG_BYTES)
     }
 
     /// Statistics that keep fewer bytes of single exchanges than usual.
     pub fn with_log(clock: Clock, most_log_bytes: usize) -> Self {
         Self {
-            state: Mutex::new(State::new(most_log_bytes)),
+            shared: Arc::new(Shared {
+                state: Mutex::new(State::new(most_log_bytes)),
+                settled: Mutex::new(Settled::new()),
+            }),
+            settler: Settler::default(),
             clock,
         }
     }
@@ -145,14 +148,14 @@ impl Statistics {
     /// The same, which also keep counts by this facet from now on.
     #[must_use]
     pub fn counting_by(self, facet: Facet) -> Self {
-        self.lock().by_facet = Some(ByFacet::new(facet));
+        self.shared.state().by_facet = Some(ByFacet::new(facet));
         self
     }
 
     /// The groups of a part of the traffic for which `wanted` says so.
     ///
     /// A window's figures are exactly those of the exchanges that ended between its edges. New observations wait only
-    /// while the state is copied; the counting is done afterwards.
+    /// while pointers are copied; the counting is done afterwards.
     pub fn select(&self, selection: &Selection, wanted: impl Fn(&GroupKey) -> bool) -> Selected {
         if *selection == Selection::default() {
             let groups: Vec<SelectedGroup> = self
@@ -167,102 +170,66 @@ impl Statistics {
             return Selected {
                 period: Period::of(groups.iter().map(|group| &group.figures)),
                 groups,
-                folded: self.lock().folded,
+                folded: self.shared.state().folded,
             };
         }
+        self.settle();
         let now = row::nanoseconds(self.clock.now());
-        let excerpt = self.lock().history.excerpt(selection, now, &wanted);
-        excerpt.count(selection, wanted)
+        Excerpt::of(&self.shared, selection, now, &wanted).count(selection, wanted)
     }
 
     /// A copy of the groups for which `wanted` says so, in the order of their keys.
     pub fn groups(&self, wanted: impl Fn(&GroupKey) -> bool) -> Vec<(GroupKey, Group)> {
-        self.lock()
-            .groups
-            .iter()
+        self.settle();
+        let shared = self.shared_groups().into_iter();
+        shared
             .filter(|(key, _)| wanted(key))
-            .map(|(key, group)| (key.clone(), group.clone()))
+            .map(|(key, group)| (GroupKey::clone(&key), Group::clone(&group)))
             .collect()
     }
 
-    /// Looks at the groups, and at the counts by a facet where such are kept, without copying them. New observations wait
-    /// meanwhile: be quick.
-    pub fn look<R>(
-        &self,
-        look: impl FnOnce(&BTreeMap<GroupKey, Group>, Option<&FacetCounts>) -> R,
-    ) -> R {
-        let state = self.lock();
-        look(&state.groups, state.by_facet.as_ref().map(ByFacet::counts))
+    /// The groups as they stand, in the order of their keys.
+    pub fn shared_groups(&self) -> Vec<(Arc<GroupKey>, Arc<Group>)> {
+        let state = self.shared.state();
+        let groups = state.groups();
+        groups
+            .map(|(key, group)| (Arc::clone(key), Arc::clone(group)))
+            .collect()
     }
 
-    // A panic while the lock was held can have spoiled one observation's numbers at most: keep counting.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The counts by a facet, where such are kept.
+    pub fn facet_counts(&self) -> Option<FacetCounts> {
+        let state = self.shared.state();
+        state
+            .by_facet
+            .as_ref()
+            .map(|by_facet| by_facet.counts().clone())
+    }
+
+    /// The values of records and exchanges in fixed buckets, as they stand.
+    pub fn histograms(&self) -> Vec<(HistogramsKey, Arc<Histograms>)> {
+        self.shared.state().histograms()
+    }
+
+    /// Brings memory back within its bounds. It is done now and then, and before anybody reads; it need not be asked for.
+    pub fn settle(&self) {
+        self.shared.settle();
     }
 }
 
 impl ObservationSink for Statistics {
     fn record(&self, observation: Arc<Observation>) {
-        if observation.is_success() && observation.route.is_observed() {
-            self.lock().add(&observation);
+        if !observation.is_success() || !observation.route.is_observed() {
+            return;
         }
-    }
-}
-
-impl State {
-    fn add(&mut self, observation: &Observation) {
-        let key = self.key_of(observation);
-        if let Some(by_facet) = &mut self.by_facet {
-            by_facet.add(&key, observation);
-        }
-        let number = self.history.number_group(&key);
-        let exact_values = &mut self.exact_values;
-        add_within_bounds(
-            self.groups.entry(key).or_default(),
-            observation,
-            exact_values,
-        );
-        self.history.add(number, observation, |cell, gone| {
-            add_within_bounds(cell, gone, exact_values);
-        });
-    }
-
-    fn key_of(&mut self, observation: &Observation) -> GroupKey {
-        let key = GroupKey {
-            engine: observation
-                .spec_decode_acceptance
-                .first()
-                .map(|record| record.engine),
-            model: observation
-                .model
-                .as_deref()
-                .map(|name| self.models.admit(name)),
-            tag: observation.tag.as_deref().map(|tag| self.tags.admit(tag)),
-            route: observation.route,
+        let prepared = Prepared::new(&observation);
+        let row = row::write(&observation);
+        let backlog = {
+            let mut state = self.shared.state();
+            state.add(&prepared, &row);
+            state.backlog()
         };
-        if self.groups.len() < MOST_GROUPS || self.groups.contains_key(&key) {
-            return key;
-        }
-        self.folded = self.folded.saturating_add(1);
-        GroupKey {
-            model: Some(OTHER.to_owned()),
-            tag: key.tag.map(|_| OTHER.to_owned()),
-            ..key
-        }
-    }
-}
-
-/// Adds to a group, which turns into sketches where all groups together hold too many exact values.
-fn add_within_bounds(group: &mut Group, observation: &Observation, exact_values: &mut usize) {
-    let before = group.exact_values();
-    group.add(observation);
-    let after = group.exact_values();
-    *exact_values = (*exact_values + after).saturating_sub(before);
-    if *exact_values > MOST_EXACT_VALUES_TOGETHER {
-        group.condense();
-        // A few samples stay.
-        let left = group.exact_values();
-        *exact_values = (*exact_values + left).saturating_sub(after);
+        self.settler.work_off(backlog, &self.shared);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::pooled::{countable_steps, grow};
+use super::pooled::grow;
 use crate::record::AcceptanceRecord;
 
 /// Steps by how far the reply had come when they began: bin b is from token 2^b on.
@@ -40,25 +40,47 @@ pub struct ReplyPart {
     pub n: u64,
 }
 
-impl Progress {
-    /// Adds a record; without ordered steps it adds nothing.
-    pub(super) fn add(&mut self, record: &AcceptanceRecord) {
-        let (Some(accepted), Some(_)) = (&record.per_step_accepted, countable_steps(record)) else {
-            return;
-        };
+/// The steps of one record in one bin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PartOfRecord {
+    bin: u32,
+    steps: u64,
+    accepted: u64,
+}
+
+impl PartOfRecord {
+    /// The steps of a record with known steps by bin; none without their order.
+    pub(super) fn all_of(record: &AcceptanceRecord) -> Vec<Self> {
+        let mut parts: Vec<Self> = Vec::new();
         // The prompt's own pass gave the first token.
         let mut tokens: u64 = 1;
-        let mut last_bin = None;
-        for &accepted in accepted {
+        for &accepted in record.per_step_accepted.iter().flatten() {
             let bin = tokens.ilog2();
-            let sums = self.bins.entry(bin).or_default();
-            if last_bin != Some(bin) {
-                grow(&mut sums.records, 1);
-                last_bin = Some(bin);
+            match parts.last_mut().filter(|last| last.bin == bin) {
+                Some(last) => {
+                    grow(&mut last.steps, 1);
+                    grow(&mut last.accepted, accepted);
+                }
+                None => parts.push(Self {
+                    bin,
+                    steps: 1,
+                    accepted,
+                }),
             }
-            grow(&mut sums.steps, 1);
-            grow(&mut sums.accepted, accepted);
             tokens = tokens.saturating_add(accepted).saturating_add(1);
+        }
+        parts
+    }
+}
+
+impl Progress {
+    /// Adds the steps of a record.
+    pub(super) fn add(&mut self, parts: &[PartOfRecord]) {
+        for part in parts {
+            let sums = self.bins.entry(part.bin).or_default();
+            grow(&mut sums.records, 1);
+            grow(&mut sums.steps, part.steps);
+            grow(&mut sums.accepted, part.accepted);
         }
     }
 

@@ -62,7 +62,7 @@ pub fn of(samples: &Samples) -> Vec<Relation> {
 fn with_latency(samples: &[Sample]) -> Option<Relation> {
     let mut pairs: Vec<(f64, f64)> = samples
         .iter()
-        .filter_map(|sample| Some((sample.length()?, f64::from(sample.inter_token_latency_ms?))))
+        .filter_map(|sample| Some((sample.length()?, sample.inter_token_latency_ms?)))
         .collect();
     if pairs.len() < FEWEST_RELATED {
         return None;

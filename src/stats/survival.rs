@@ -13,7 +13,7 @@ mod widths;
 
 pub use widths::Widths;
 
-pub(super) use widths::equal_width;
+pub(super) use widths::{StepsOfWidth, equal_width, steps_by_width};
 
 /// Positions that a curve names at most; drafts are far shorter.
 pub const MOST_POSITIONS: u32 = 256;

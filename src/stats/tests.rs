@@ -1,5 +1,6 @@
 //! What is counted where, and that memory stays bounded.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use super::*;
@@ -96,7 +97,7 @@ fn only_answered_exchanges_on_observed_routes_count() {
     unanswered.status = None;
     let group = whole([elsewhere, refused, unanswered]);
     assert!(group.exchanges.is_empty());
-    assert_eq!(group.all().pooled, Pooled::default());
+    assert_eq!(group.all_pooled(), Pooled::default());
 }
 
 #[test]
@@ -106,9 +107,15 @@ fn a_cancelled_exchange_counts_in_all_but_not_in_aiperf() {
     let mut silent = observation(vec![record()]);
     silent.content_chunks = 0;
     let group = whole([cancelled, silent]);
-    assert_eq!(group.all().pooled.records, 2);
+    assert_eq!(group.all_pooled().records, 2);
     assert_eq!(group.aiperf.pooled, Pooled::default());
-    assert_eq!(group.traffic.request_latency.statistic(), None);
+    assert_eq!(
+        group
+            .traffic(&[TrafficColumn::RequestLatency])
+            .remove(0)
+            .statistic(),
+        None
+    );
 }
 
 #[test]
@@ -116,9 +123,9 @@ fn several_sequences_count_each_in_all_and_not_in_aiperf() {
     let mut several = observation(vec![record(), record(), zero_step()]);
     several.n = 3;
     let group = whole([several]);
-    assert_eq!(group.all().pooled.records, 2);
-    assert_eq!(group.all().pooled.zero_step, 1);
-    assert_eq!(group.all().pooled.steps, 8);
+    assert_eq!(group.all_pooled().records, 2);
+    assert_eq!(group.all_pooled().zero_step, 1);
+    assert_eq!(group.all_pooled().steps, 8);
     assert_eq!(group.aiperf.pooled, Pooled::default());
     assert_eq!(group.exchanges[&Acceptance::Recorded], 1);
 }
@@ -127,7 +134,7 @@ fn several_sequences_count_each_in_all_and_not_in_aiperf() {
 fn two_records_where_one_was_asked_for_are_not_for_aiperf() {
     let group = whole([observation(vec![record(), record()])]);
     assert_eq!(
-        (group.aiperf.pooled.records, group.all().pooled.records),
+        (group.aiperf.pooled.records, group.all_pooled().records),
         (0, 2)
     );
 }
@@ -138,7 +145,7 @@ fn a_record_of_a_malformed_exchange_counts_nowhere_but_in_the_reasons() {
     malformed.acceptance = Some(Acceptance::Malformed);
     malformed.reason = Some(Reason::IdentitySum);
     let group = whole([malformed]);
-    assert_eq!(group.all().pooled, Pooled::default());
+    assert_eq!(group.all_pooled(), Pooled::default());
     assert_eq!(group.exchanges[&Acceptance::Malformed], 1);
     assert_eq!(
         group.reasons[&Acceptance::Malformed][&Reason::IdentitySum],
@@ -163,10 +170,13 @@ fn totals_alone_count_in_the_rate_and_not_in_the_length() {
     assert_eq!(pooled.length(), Some(2.5));
     assert_eq!(pooled.rate(), Some(0.5));
     assert_eq!(pooled.histogram, record().acceptance_histogram);
-    let count = |distribution: &Distribution| distribution.statistic().map(|it| it.count);
-    assert_eq!(count(&group.aiperf.acceptance_length), Some(1));
-    assert_eq!(count(&group.aiperf.steps), Some(1));
-    assert_eq!(count(&group.aiperf.draft_acceptance_rate), Some(2));
+    let count = |column| {
+        let mut values = group.records(ViewName::Aiperf, &[column]);
+        values.remove(0).statistic().map(|it| it.count)
+    };
+    assert_eq!(count(RecordColumn::AcceptanceLength), Some(1));
+    assert_eq!(count(RecordColumn::Steps), Some(1));
+    assert_eq!(count(RecordColumn::DraftAcceptanceRate), Some(2));
 }
 
 #[test]
@@ -180,7 +190,8 @@ fn a_mean_that_contradicts_its_counts_gives_way_to_them_and_is_counted() {
         ..record()
     };
     let group = whole([observation(vec![lying])]);
-    let length = group.aiperf.acceptance_length.statistic().unwrap();
+    let mut lengths = group.records(ViewName::Aiperf, &[RecordColumn::AcceptanceLength]);
+    let length = lengths.remove(0).statistic().unwrap();
     assert_eq!(length.avg, 2.5);
     assert_eq!(group.contradictions, 1);
 }
@@ -199,7 +210,7 @@ fn model_names_beyond_the_limit_count_as_other() {
         .iter()
         .find(|(key, _)| key.model.as_deref() == Some(OTHER))
         .unwrap();
-    assert_eq!(other.all().pooled.records, 20);
+    assert_eq!(other.all_pooled().records, 20);
 }
 
 #[test]
@@ -219,7 +230,7 @@ fn groups_beyond_the_limit_fold_together_and_nothing_is_lost() {
     assert!(groups.len() <= MOST_GROUPS + 1, "{} groups", groups.len());
     let counted: u64 = groups
         .iter()
-        .map(|(_, group)| group.all().pooled.zero_step)
+        .map(|(_, group)| group.all_pooled().zero_step)
         .sum();
     assert_eq!(counted, sent);
 }

@@ -1,40 +1,41 @@
-//! One view of the records: pooled counts and the distributions of the per-request values.
+//! One view of the records, and the values that each record has.
 //!
 //! There are two, always both. `aiperf` takes what AIPerf would take: complete exchanges with content, one sequence
-//! and exactly one record. `all` takes every valid record, one per sequence, whatever the outcome.
+//! and exactly one record. `all` takes every valid record, one per sequence, whatever the outcome. A group keeps `aiperf`
+//! and the rest apart, so that nothing is kept twice.
 
 use serde::{Deserialize, Serialize};
 
-use super::distribution::Distribution;
-use super::pooled::{Pooled, grow};
+use super::column::Values;
+use super::pooled::Pooled;
 use crate::record::{AcceptanceRecord, Provenance};
 
-/// What the records of one view add up to.
+/// Which records a figure is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewName {
+    /// What AIPerf would have counted.
+    Aiperf,
+    /// Every valid record.
+    All,
+}
+
+/// What the records of one view, or those of `all` that are not of `aiperf`, add up to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct View {
     /// Sums over the records.
     pub pooled: Pooled,
-    /// Tokens per verify step, the bonus token included.
-    pub acceptance_length: Distribution,
-    /// Accepted / drafted, 0..1.
-    pub draft_acceptance_rate: Distribution,
-    /// (accepted + steps) / (drafted + steps).
-    pub accepted_per_verified: Distribution,
-    /// Verify steps.
-    pub steps: Distribution,
-    /// Accepted drafts.
-    pub accepted_draft_tokens: Distribution,
-    /// Drafts put before the verifier.
-    pub draft_tokens: Distribution,
 }
 
 /// The per-record values, as AIPerf has them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RecordValues {
     pub(super) length: Option<f64>,
+    /// Accepted / drafted, 0..1.
     pub(super) rate: Option<f64>,
-    pub(super) accepted_per_verified: Option<f64>,
-    pub(super) steps: Option<f64>,
+    /// Steps, where they count.
+    pub(super) steps: Option<u64>,
+    pub(super) accepted: u64,
+    pub(super) drafted: u64,
 }
 
 impl RecordValues {
@@ -51,75 +52,43 @@ impl RecordValues {
                 record.draft_acceptance_rate.or(record.derived_rate()),
             ),
         };
-        if record.provenance == Provenance::Counts {
-            return Self {
-                length: None,
-                rate,
-                accepted_per_verified: None,
-                steps: None,
-            };
-        }
+        let tells_steps = record.provenance != Provenance::Counts;
         Self {
-            length,
-            rate,
-            accepted_per_verified: record.accepted_per_verified(),
-            steps: record.num_spec_steps.map(|steps| steps as f64),
-        }
-    }
-}
-
-impl View {
-    /// Adds a valid record.
-    pub(super) fn add(&mut self, record: &AcceptanceRecord) {
-        if record.is_zero_step() {
-            grow(&mut self.pooled.zero_step, 1);
-            return;
-        }
-        self.pooled.add(record);
-        let values = RecordValues::of(record);
-        self.acceptance_length.push_known(values.length);
-        self.draft_acceptance_rate.push_known(values.rate);
-        self.accepted_per_verified
-            .push_known(values.accepted_per_verified);
-        self.steps.push_known(values.steps);
-        self.accepted_draft_tokens
-            .push(record.num_accepted_draft_tokens as f64);
-        self.draft_tokens.push(record.num_draft_tokens as f64);
-    }
-
-    /// Adds what another view of the same kind holds.
-    pub fn merge(&mut self, other: &View) {
-        self.pooled.merge(&other.pooled);
-        for (own, others) in self
-            .distributions_mut()
-            .into_iter()
-            .zip(other.distributions())
-        {
-            own.merge(others);
+            length: length.filter(|value| tells_steps && value.is_finite()),
+            rate: rate.filter(|value| value.is_finite()),
+            steps: record.num_spec_steps.filter(|_| tells_steps),
+            accepted: record.num_accepted_draft_tokens,
+            drafted: record.num_draft_tokens,
         }
     }
 
-    /// The distributions in the order of their fields.
-    pub fn distributions(&self) -> [&Distribution; 6] {
+    /// 1 + accepted / steps; absent without steps.
+    pub(super) fn derived_length(&self) -> Option<f64> {
+        let steps = self.steps.filter(|&steps| steps > 0)?;
+        Some(1.0 + self.accepted as f64 / steps as f64)
+    }
+
+    /// Accepted / drafted, 0..1; absent without drafts.
+    pub(super) fn derived_rate(&self) -> Option<f64> {
+        (self.drafted > 0).then(|| self.accepted as f64 / self.drafted as f64)
+    }
+
+    /// (accepted + steps) / (drafted + steps).
+    pub(super) fn accepted_per_verified(&self) -> Option<f64> {
+        let steps = self.steps? as f64;
+        let verified = self.drafted as f64 + steps;
+        (verified > 0.0).then(|| (self.accepted as f64 + steps) / verified)
+    }
+
+    /// In the order of [`super::RecordColumn`].
+    pub(super) fn columns(&self) -> Values {
         [
-            &self.acceptance_length,
-            &self.draft_acceptance_rate,
-            &self.accepted_per_verified,
-            &self.steps,
-            &self.accepted_draft_tokens,
-            &self.draft_tokens,
-        ]
-    }
-
-    /// The distributions in the order of their fields.
-    pub(super) fn distributions_mut(&mut self) -> [&mut Distribution; 6] {
-        [
-            &mut self.acceptance_length,
-            &mut self.draft_acceptance_rate,
-            &mut self.accepted_per_verified,
-            &mut self.steps,
-            &mut self.accepted_draft_tokens,
-            &mut self.draft_tokens,
+            self.length,
+            self.rate,
+            self.accepted_per_verified(),
+            self.steps.map(|steps| steps as f64),
+            Some(self.accepted as f64),
+            Some(self.drafted as f64),
         ]
     }
 }

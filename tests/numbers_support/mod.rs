@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod traffic;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 

@@ -69,9 +69,13 @@ pub(super) struct Measured {
     generation_tokens: u64,
 }
 
-/// Adds a group's measures.
-pub(super) fn measure(measured: &mut Measured, group: &Group) {
-    measured.histograms.merge(&group.histograms);
+/// Adds the values of records and exchanges.
+pub(super) fn measure(measured: &mut Measured, histograms: &Histograms) {
+    measured.histograms.merge(histograms);
+}
+
+/// Adds a group's tokens.
+pub(super) fn count_tokens(measured: &mut Measured, group: &Group) {
     measured.prompt_tokens = measured.prompt_tokens.saturating_add(group.prompt_tokens);
     measured.generation_tokens = measured
         .generation_tokens

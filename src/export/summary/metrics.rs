@@ -6,10 +6,74 @@ use serde::{Deserialize, Serialize};
 
 use super::throughput;
 use crate::stats::interval::{self, FEW_REQUESTS, Interval, SEED};
-use crate::stats::{Distribution, Group, View, gain};
+use crate::stats::{Distribution, Group, Pooled, RecordColumn, TrafficColumn, ViewName, gain};
 
 const TOKEN_WEIGHTED_LENGTH: &str = "spec_decode_token_weighted_acceptance_length";
 const OVERALL_RATE: &str = "spec_decode_overall_draft_acceptance_rate";
+
+/// Tag, unit and scale of the per-request figures of the records.
+const RECORDS: [(&str, &str, RecordColumn, f64); 6] = [
+    (
+        "spec_decode_acceptance_length",
+        "ratio",
+        RecordColumn::AcceptanceLength,
+        1.0,
+    ),
+    (
+        "spec_decode_draft_acceptance_rate",
+        "%",
+        RecordColumn::DraftAcceptanceRate,
+        100.0,
+    ),
+    (
+        "spec_decode_accepted_per_verified",
+        "ratio",
+        RecordColumn::AcceptedPerVerified,
+        1.0,
+    ),
+    ("spec_decode_steps", "count", RecordColumn::Steps, 1.0),
+    (
+        "spec_decode_accepted_draft_tokens",
+        "tokens",
+        RecordColumn::AcceptedDraftTokens,
+        1.0,
+    ),
+    (
+        "spec_decode_draft_tokens",
+        "tokens",
+        RecordColumn::DraftTokens,
+        1.0,
+    ),
+];
+
+/// Tag and unit of the per-request figures of the traffic.
+const TRAFFIC: [(&str, &str, TrafficColumn); 6] = [
+    ("time_to_first_token", "ms", TrafficColumn::TimeToFirstToken),
+    (
+        "inter_token_latency",
+        "ms",
+        TrafficColumn::InterTokenLatency,
+    ),
+    (
+        "inter_chunk_latency",
+        "ms",
+        TrafficColumn::InterChunkLatency,
+    ),
+    ("request_latency", "ms", TrafficColumn::RequestLatency),
+    (
+        "output_sequence_length",
+        "tokens",
+        TrafficColumn::OutputSequenceLength,
+    ),
+    (
+        "input_sequence_length",
+        "tokens",
+        TrafficColumn::InputSequenceLength,
+    ),
+];
+
+/// Columns whose values are out at the same time: with more, a summary takes more memory; with fewer, longer.
+const COLUMNS_AT_ONCE: usize = 2;
 
 /// Figures by AIPerf's tag. A figure without a value is absent, never 0.
 pub type Metrics = BTreeMap<String, Metric>;
@@ -75,7 +139,7 @@ pub struct Percentiles {
 
 impl Metric {
     /// A per-request figure; absent without values. `scale` turns a ratio into percent where AIPerf's tag does.
-    fn per_request(unit: &str, distribution: &Distribution, scale: f64) -> Option<Self> {
+    fn per_request(unit: &str, distribution: Distribution, scale: f64) -> Option<Self> {
         let statistic = distribution.statistic()?;
         let [p1, p5, p10, p25, p50, p75, p90, p95, p99] =
             statistic.percentiles.map(|value| value * scale);
@@ -133,37 +197,26 @@ impl Metric {
     }
 }
 
-/// The figures of the `aiperf` view and of the traffic.
-pub(super) fn of_group(group: &Group, with_intervals: bool) -> Metrics {
-    let mut metrics = of_view(&group.aiperf);
+/// The figures of the `aiperf` view and of the traffic, and those of the `all` view.
+pub(super) fn of_group(group: &Group, with_intervals: bool) -> (Metrics, Metrics) {
+    let mut metrics = of_view(group, ViewName::Aiperf);
+    // Nearly always the two views are of the same records.
+    let all = if group.rest.pooled == Pooled::default() {
+        metrics.clone()
+    } else {
+        of_view(group, ViewName::All)
+    };
     if with_intervals {
         put_intervals(&mut metrics, group);
     }
-    let traffic = &group.traffic;
-    for (tag, unit, distribution) in [
-        ("time_to_first_token", "ms", &traffic.time_to_first_token),
-        ("inter_token_latency", "ms", &traffic.inter_token_latency),
-        ("inter_chunk_latency", "ms", &traffic.inter_chunk_latency),
-        ("request_latency", "ms", &traffic.request_latency),
-        (
-            "output_sequence_length",
-            "tokens",
-            &traffic.output_sequence_length,
-        ),
-        (
-            "input_sequence_length",
-            "tokens",
-            &traffic.input_sequence_length,
-        ),
-    ] {
-        put(
-            &mut metrics,
-            tag,
-            Metric::per_request(unit, distribution, 1.0),
-        );
+    for part in TRAFFIC.chunks(COLUMNS_AT_ONCE) {
+        let columns: Vec<TrafficColumn> = part.iter().map(|(_, _, column)| *column).collect();
+        for ((tag, unit, _), values) in part.iter().zip(group.traffic(&columns)) {
+            put(&mut metrics, tag, Metric::per_request(unit, values, 1.0));
+        }
     }
     throughput::add(&mut metrics, group);
-    metrics
+    (metrics, all)
 }
 
 fn put_intervals(metrics: &mut Metrics, group: &Group) {
@@ -226,53 +279,22 @@ pub(super) fn of_gain(group: &Group) -> Metrics {
 }
 
 /// The acceptance figures of one view.
-pub(super) fn of_view(view: &View) -> Metrics {
+fn of_view(group: &Group, view: ViewName) -> Metrics {
     let mut metrics = Metrics::new();
-    for (tag, unit, distribution, scale) in [
-        (
-            "spec_decode_acceptance_length",
-            "ratio",
-            &view.acceptance_length,
-            1.0,
-        ),
-        (
-            "spec_decode_draft_acceptance_rate",
-            "%",
-            &view.draft_acceptance_rate,
-            100.0,
-        ),
-        (
-            "spec_decode_accepted_per_verified",
-            "ratio",
-            &view.accepted_per_verified,
-            1.0,
-        ),
-        ("spec_decode_steps", "count", &view.steps, 1.0),
-        (
-            "spec_decode_accepted_draft_tokens",
-            "tokens",
-            &view.accepted_draft_tokens,
-            1.0,
-        ),
-        (
-            "spec_decode_draft_tokens",
-            "tokens",
-            &view.draft_tokens,
-            1.0,
-        ),
-    ] {
-        put(
-            &mut metrics,
-            tag,
-            Metric::per_request(unit, distribution, scale),
-        );
+    for part in RECORDS.chunks(COLUMNS_AT_ONCE) {
+        let columns: Vec<RecordColumn> = part.iter().map(|(_, _, column, _)| *column).collect();
+        for ((tag, unit, _, scale), values) in part.iter().zip(group.records(view, &columns)) {
+            put(&mut metrics, tag, Metric::per_request(unit, values, *scale));
+        }
     }
-    put_run_level(&mut metrics, view);
+    match view {
+        ViewName::Aiperf => put_run_level(&mut metrics, &group.aiperf.pooled),
+        ViewName::All => put_run_level(&mut metrics, &group.all_pooled()),
+    }
     metrics
 }
 
-fn put_run_level(metrics: &mut Metrics, view: &View) {
-    let pooled = &view.pooled;
+fn put_run_level(metrics: &mut Metrics, pooled: &Pooled) {
     let (n, n_steps) = (pooled.records, pooled.records_with_steps);
     let with_n = |n: u64, unit: &str, value: Option<f64>| {
         value

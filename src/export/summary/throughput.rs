@@ -6,13 +6,16 @@
 use std::time::Duration;
 
 use super::metrics::{Metric, Metrics, put};
-use crate::stats::{Distribution, Group};
+use crate::stats::Group;
 
-/// Adds the figures of a group; without time or exchanges there are none.
+/// Adds the throughput of a group to its other figures; without time or exchanges there is none.
 pub(super) fn add(metrics: &mut Metrics, group: &Group) {
-    let traffic = &group.traffic;
-    let sum = |distribution: &Distribution| distribution.statistic().map(|it| (it.sum, it.count));
-    let Some((_, requests)) = sum(&traffic.request_latency) else {
+    let sum = |tag: &str| {
+        let metric = metrics.get(tag)?;
+        metric.sum.zip(metric.count)
+    };
+    let (output, input) = (sum("output_sequence_length"), sum("input_sequence_length"));
+    let Some((_, requests)) = sum("request_latency") else {
         return;
     };
     put(
@@ -30,8 +33,6 @@ pub(super) fn add(metrics: &mut Metrics, group: &Group) {
         "request_throughput",
         per_second("requests/sec", (requests as f64, requests)),
     );
-    let output = sum(&traffic.output_sequence_length);
-    let input = sum(&traffic.input_sequence_length);
     let both = output
         .zip(input)
         .map(|((output, n), (input, _))| (output + input, n));

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{AcceptanceHistogram, AcceptanceRecord};
-use crate::stats::pooled::{countable_steps, grow};
-use crate::stats::survival::equal_width;
+use crate::stats::pooled::grow;
 
 /// Deepest drafts that are kept in order.
 pub const DEEPEST: u64 = 32;
@@ -41,29 +40,106 @@ pub struct StretchesOfWidth {
     pub counts: BTreeMap<u32, BTreeMap<u32, u64>>,
 }
 
-impl Stretches {
-    /// Adds the ordered steps of a record; a record without them adds nothing.
-    pub(in crate::stats) fn add(&mut self, record: &AcceptanceRecord) {
-        let (Some(accepted), Some(_)) = (&record.per_step_accepted, countable_steps(record)) else {
-            return;
-        };
-        let widest = record.per_step_drafted.as_deref().map(|drafted| {
+/// So many full steps in a row, and how the next one ended, as often as that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::stats) struct Stretch {
+    /// Steps that accepted k.
+    pub(in crate::stats) full: u32,
+    /// What the next one accepted; k stands for the end of the reply instead.
+    pub(in crate::stats) ending: u32,
+    /// How often.
+    pub(in crate::stats) count: u64,
+}
+
+/// The ordered steps of one record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::stats) struct Ordered {
+    pub(in crate::stats) k: u32,
+    pub(in crate::stats) steps: u64,
+    /// Steps that carried fewer than k drafts.
+    pub(in crate::stats) narrow: u64,
+    /// The different stretches, in order.
+    pub(in crate::stats) stretches: Vec<Stretch>,
+}
+
+impl Ordered {
+    /// The ordered steps of a record with known steps; absent where it has none that could be walked again. `equal`: the
+    /// width of all its steps.
+    pub(in crate::stats) fn of(record: &AcceptanceRecord, equal: Option<u64>) -> Option<Self> {
+        let accepted = record.per_step_accepted.as_deref()?;
+        let drafted = record.per_step_drafted.as_deref();
+        let widest = drafted.map(|drafted| {
             let widest = drafted.iter().copied().max().unwrap_or(0);
             record.num_spec_tokens.unwrap_or(widest)
         });
-        let Some(k) = widest.or_else(|| equal_width(record)) else {
-            return;
-        };
+        let k = widest.or(equal)?;
         if k == 0 || k > DEEPEST || accepted.is_empty() {
+            return None;
+        }
+        let narrow = drafted.map_or(0, |drafted| {
+            drafted.iter().filter(|&&width| width < k).count()
+        });
+        Some(Self {
+            // At most 32.
+            k: k as u32,
+            steps: accepted.len() as u64,
+            narrow: narrow as u64,
+            stretches: stretches(k as u32, accepted),
+        })
+    }
+}
+
+fn stretches(k: u32, accepted: &[u64]) -> Vec<Stretch> {
+    let mut stretches = Vec::new();
+    let mut full = 0;
+    let mut put = |full: u32, ending: u32| {
+        stretches.push(Stretch {
+            full,
+            ending,
+            count: 1,
+        });
+    };
+    for &accepted in accepted {
+        if accepted >= u64::from(k) {
+            full += 1;
+            if full == LONGEST {
+                put(full, k);
+                full = 0;
+            }
+        } else {
+            // A narrow step that accepted all it carried ends the stretch as if its next draft had been rejected.
+            put(full, accepted as u32);
+            full = 0;
+        }
+    }
+    if full > 0 {
+        put(full, k);
+    }
+    stretches.sort_unstable();
+    stretches.dedup_by(|next, kept| {
+        let is_alike = (next.full, next.ending) == (kept.full, kept.ending);
+        if is_alike {
+            kept.count += 1;
+        }
+        is_alike
+    });
+    stretches.shrink_to_fit();
+    stretches
+}
+
+impl Stretches {
+    /// Adds the ordered steps of a record.
+    pub(in crate::stats) fn add(&mut self, ordered: &Ordered) {
+        if self.by_k.len() >= MOST_WIDTHS && !self.by_k.contains_key(&ordered.k) {
             return;
         }
-        // At most 32.
-        let short = k as u32;
-        if self.by_k.len() >= MOST_WIDTHS && !self.by_k.contains_key(&short) {
-            return;
+        let own = self.by_k.entry(ordered.k).or_default();
+        grow(&mut own.records, 1);
+        grow(&mut own.steps, ordered.steps);
+        grow(&mut own.narrow, ordered.narrow);
+        for stretch in &ordered.stretches {
+            own.put(stretch.full, stretch.ending, stretch.count);
         }
-        let own = self.by_k.entry(short).or_default();
-        own.add(short, accepted, record.per_step_drafted.as_deref());
     }
 
     /// Adds what another one holds.
@@ -83,35 +159,6 @@ impl Stretches {
 }
 
 impl StretchesOfWidth {
-    fn add(&mut self, k: u32, accepted: &[u64], drafted: Option<&[u64]>) {
-        let mut full = 0;
-        grow(&mut self.records, 1);
-        for &accepted in accepted {
-            grow(&mut self.steps, 1);
-            if accepted >= u64::from(k) {
-                full += 1;
-                if full == LONGEST {
-                    self.put(full, k, 1);
-                    full = 0;
-                }
-            } else {
-                // A narrow step that accepted all it carried ends the stretch as if its next draft had been rejected.
-                self.put(full, accepted as u32, 1);
-                full = 0;
-            }
-        }
-        if full > 0 {
-            self.put(full, k, 1);
-        }
-        let narrow = drafted.map_or(0, |drafted| {
-            drafted
-                .iter()
-                .filter(|&&width| width < u64::from(k))
-                .count()
-        });
-        grow(&mut self.narrow, narrow as u64);
-    }
-
     /// The same steps without their order.
     pub(super) fn histogram(&self, k: u32) -> AcceptanceHistogram {
         let mut histogram = AcceptanceHistogram::new();

@@ -34,7 +34,7 @@ fn without_order(record: AcceptanceRecord) -> AcceptanceRecord {
 fn stretches(records: &[AcceptanceRecord]) -> Stretches {
     let mut stretches = Stretches::default();
     for record in records {
-        stretches.add(record);
+        stretches.add(&Ordered::of(record, None).unwrap());
     }
     stretches
 }

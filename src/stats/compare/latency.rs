@@ -33,9 +33,7 @@ pub(super) fn unpaired(
         let samples = group.evidence.samples.first(MOST_DRAWN_FROM, has_latency);
         samples
             .into_iter()
-            .filter_map(|sample| {
-                Some((band_of(&sample), f64::from(sample.inter_token_latency_ms?)))
-            })
+            .filter_map(|sample| Some((band_of(&sample), sample.inter_token_latency_ms?)))
             .collect::<Vec<(u32, f64)>>()
     };
     let (base, other) = (latencies(base), latencies(other));

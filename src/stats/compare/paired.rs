@@ -83,7 +83,7 @@ fn latency(
     let timed = both(pairs, |it| it.sample.inter_token_latency_ms.is_some());
     let is_alike =
         |pair: &&Pair| latency::band_of(&pair.base.sample) == latency::band_of(&pair.other.sample);
-    let milliseconds = |sample: &Sample| sample.inter_token_latency_ms.map(f64::from);
+    let milliseconds = |sample: &Sample| sample.inter_token_latency_ms;
     let latencies: Vec<(f64, f64)> = timed
         .iter()
         .copied()

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::width::{self, DraftWidth};
 use super::{Difference, Measured, PositionDifference, Verdict};
 use crate::record::{AcceptanceRecord, Provenance};
-use crate::stats::pooled::{countable_steps, grow, steps_in};
+use crate::stats::pooled::{countable_steps, grow};
 
 /// Positions that are looked at.
 pub(super) const MOST_POSITIONS: usize = 64;
@@ -57,8 +57,13 @@ impl PositionSpread {
         if self.accepted.len() < positions {
             self.accepted.resize(positions, PositionSums::default());
         }
-        for (sums, least) in self.accepted.iter_mut().zip(1..).take(positions) {
-            let past = steps_in(&record.acceptance_histogram, least..);
+        let mut deeper = record.acceptance_histogram.iter().rev().peekable();
+        let mut past: u64 = 0;
+        for (position, sums) in self.accepted[..positions].iter_mut().enumerate().rev() {
+            let is_past = |accepted: u32| accepted as usize > position;
+            while let Some((_, &steps)) = deeper.next_if(|&(&accepted, _)| is_past(accepted)) {
+                past = past.saturating_add(steps);
+            }
             grow(&mut sums.steps, past);
             grow(&mut sums.squared, past.saturating_mul(past));
             grow(&mut sums.with_all, past.saturating_mul(steps));

@@ -1,6 +1,7 @@
-//! Intervals against the theory, and samples that merge to the same in any order.
+//! Intervals against the theory.
 
 use super::*;
+use crate::stats::samples::tests::of_samples;
 
 fn sample(key: u32, steps: u32, accepted: u32) -> Sample {
     Sample {
@@ -8,6 +9,8 @@ fn sample(key: u32, steps: u32, accepted: u32) -> Sample {
         steps,
         accepted,
         drafted: 4 * steps,
+        k: 4,
+        completion_tokens: 0,
         inter_token_latency_ms: None,
         in_flight: 1,
     }
@@ -15,7 +18,6 @@ fn sample(key: u32, steps: u32, accepted: u32) -> Sample {
 
 fn pool(samples: &[Sample]) -> (Pooled, Samples) {
     let mut pooled = Pooled::default();
-    let mut kept = Samples::default();
     for sample in samples {
         pooled.records += 1;
         pooled.records_with_steps += 1;
@@ -23,9 +25,8 @@ fn pool(samples: &[Sample]) -> (Pooled, Samples) {
         pooled.accepted += u64::from(sample.accepted);
         pooled.accepted_in_steps += u64::from(sample.accepted);
         pooled.drafted += u64::from(sample.drafted);
-        kept.push(*sample);
     }
-    (pooled, kept)
+    (pooled, of_samples(samples))
 }
 
 /// Requests of ten steps whose accepted drafts are 10, 15, 20, 25 or 30.
@@ -91,88 +92,4 @@ fn the_same_requests_give_the_same_interval_in_any_order() {
         of_run(&pooled, &samples, SEED),
         of_run(&pooled, &samples, SEED + 1)
     );
-}
-
-#[test]
-fn thinned_samples_merge_to_the_sample_of_all() {
-    let all = requests(10_000);
-    let places = |samples: &Samples| samples.first(usize::MAX, |_| true);
-    let (_, mut whole) = pool(&all);
-    let (_, mut left) = pool(&all[..9_000]);
-    let (_, right) = pool(&all[9_000..]);
-    left.thin_to(300);
-    let mut one_way = left.clone();
-    one_way.merge(&right);
-    let mut other_way = right.clone();
-    other_way.merge(&left);
-    assert_eq!(places(&one_way), places(&other_way));
-    assert!(
-        one_way.len() > 300 && one_way.len() < 400,
-        "{}",
-        one_way.len()
-    );
-    whole.thin_to(one_way.len());
-    assert_eq!(places(&one_way), places(&whole));
-}
-
-#[test]
-fn equal_keys_do_no_harm() {
-    let equal: Vec<Sample> = (0..1_000).map(|number| sample(5, 10, number)).collect();
-    let (_, mut samples) = pool(&equal);
-    samples.thin_to(10);
-    assert!(samples.len() <= 10);
-}
-
-#[test]
-fn samples_go_through_json_unchanged() {
-    let mut requests = requests(20);
-    requests[3].inter_token_latency_ms = Some(1.234_567_9);
-    let (_, mut samples) = pool(&requests);
-    samples.thin_to(15);
-    let text = serde_json::to_string(&samples).unwrap();
-    let read: Samples = serde_json::from_str(&text).unwrap();
-    assert_eq!(read.first(99, |_| true), samples.first(99, |_| true));
-    assert_eq!(serde_json::to_string(&read).unwrap(), text);
-}
-
-#[test]
-fn keys_are_spread_evenly_and_the_same_for_a_row_without_ids_and_nanoseconds() {
-    use crate::observation::Observation;
-    use crate::stats::tests::{observation, record};
-    use std::time::Duration;
-    let at = |microseconds: u64| {
-        let base = observation(vec![record()]);
-        Observation {
-            started_at: base.started_at + Duration::from_micros(microseconds),
-            ..base
-        }
-    };
-    let mut samples = Samples::default();
-    for number in 0..4_000 {
-        samples.add(&at(number * 17), Some(&record()));
-    }
-    let mut quarters = [0; 4];
-    for sample in samples.iter() {
-        quarters[(sample.key >> 30) as usize] += 1;
-    }
-    assert!(
-        quarters
-            .iter()
-            .all(|&count: &i32| (count - 1_000).abs() < 120),
-        "{quarters:?}"
-    );
-    let live = Observation {
-        started_at: at(5).started_at + Duration::from_nanos(700),
-        ..at(5)
-    };
-    let row = Observation {
-        id: String::new(),
-        ..at(5)
-    };
-    let only = |observation: &Observation| {
-        let mut samples = Samples::default();
-        samples.add(observation, Some(&record()));
-        samples.first(1, |_| true)
-    };
-    assert_eq!(only(&live), only(&row));
 }

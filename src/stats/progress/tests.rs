@@ -17,8 +17,8 @@ fn ordered(accepted: &[u64]) -> AcceptanceRecord {
 fn a_step_belongs_to_the_token_at_which_it_begins() {
     let mut progress = Progress::default();
     // Steps begin behind tokens 1, 3, 4 and 8.
-    progress.add(&ordered(&[1, 0, 3, 2]));
-    progress.add(&ordered(&[0]));
+    progress.add(&PartOfRecord::all_of(&ordered(&[1, 0, 3, 2])));
+    progress.add(&PartOfRecord::all_of(&ordered(&[0])));
     let parts: Vec<(u64, u64, f64, u64, u64)> = progress
         .parts()
         .iter()
@@ -41,9 +41,9 @@ fn a_step_belongs_to_the_token_at_which_it_begins() {
 #[test]
 fn absurd_counts_do_no_harm() {
     let mut progress = Progress::default();
-    progress.add(&AcceptanceRecord {
+    progress.add(&PartOfRecord::all_of(&AcceptanceRecord {
         per_step_accepted: Some(vec![u64::MAX, u64::MAX, 1]),
         ..ordered(&[1, 1, 1])
-    });
+    }));
     assert!(progress.parts().len() <= 64);
 }

@@ -32,7 +32,9 @@ fn bins_have_their_ends_their_median_and_their_number() {
             steps: 10,
             accepted: 10 * i,
             drafted: 200,
-            inter_token_latency_ms: Some(100.0 / i as f32),
+            k: 20,
+            completion_tokens: 0,
+            inter_token_latency_ms: Some(100.0 / f64::from(i)),
             in_flight: i,
         })
         .collect();

@@ -30,7 +30,7 @@ fn ordered(steps: &[(u64, u64)]) -> AcceptanceRecord {
 fn curve_of(records: &[AcceptanceRecord]) -> Vec<Survival> {
     let (mut histogram, mut widths) = (AcceptanceHistogram::new(), Widths::default());
     for record in records {
-        widths.add(record);
+        widths.add(&steps_by_width(record, equal_width(record)));
         for (&accepted, &steps) in &record.acceptance_histogram {
             *histogram.entry(accepted).or_default() += steps;
         }
@@ -113,6 +113,7 @@ fn nominal_drafts_tell_no_width() {
 #[test]
 fn absurd_widths_stay_out_of_the_table() {
     let mut widths = Widths::default();
-    widths.add(&ordered(&[(u64::MAX / 2, 3), (4, 1)]));
+    let absurd = ordered(&[(u64::MAX / 2, 3), (4, 1)]);
+    widths.add(&steps_by_width(&absurd, equal_width(&absurd)));
     assert_eq!(widths.steps.keys().copied().collect::<Vec<_>>(), [4]);
 }

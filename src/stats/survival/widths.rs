@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{AcceptanceHistogram, AcceptanceRecord};
-use crate::stats::pooled::{countable_steps, grow};
+use crate::stats::pooled::grow;
 
 /// Steps that carried more drafts than this count as of unknown width: their table stays small.
 const WIDEST: u64 = 128;
@@ -20,33 +20,61 @@ pub struct Widths {
     pub steps: BTreeMap<u32, AcceptanceHistogram>,
 }
 
-impl Widths {
-    /// Adds the steps of a record, if their widths are known.
-    pub(in crate::stats) fn add(&mut self, record: &AcceptanceRecord) {
-        if countable_steps(record).is_none() {
-            return;
-        }
-        if let (Some(accepted), Some(drafted)) =
-            (&record.per_step_accepted, &record.per_step_drafted)
-        {
-            for (&accepted, &drafted) in accepted.iter().zip(drafted) {
-                self.put(drafted, accepted, 1);
-            }
-        } else if let Some(k) = equal_width(record) {
-            for (&accepted, &steps) in &record.acceptance_histogram {
-                self.put(k, u64::from(accepted), steps);
-            }
-        }
-    }
+/// Steps of one width that accepted equally much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::stats) struct StepsOfWidth {
+    pub(in crate::stats) drafted: u32,
+    pub(in crate::stats) accepted: u32,
+    pub(in crate::stats) steps: u64,
+}
 
-    fn put(&mut self, drafted: u64, accepted: u64, steps: u64) {
-        if drafted > WIDEST || accepted > drafted || steps == 0 {
-            return;
+/// The steps of a record with known steps, as far as their widths are known. `equal`: the width of all of them.
+pub(in crate::stats) fn steps_by_width(
+    record: &AcceptanceRecord,
+    equal: Option<u64>,
+) -> Vec<StepsOfWidth> {
+    let of = |drafted: u64, accepted: u64, steps: u64| {
+        // Both are at most 128 then.
+        (drafted <= WIDEST && accepted <= drafted && steps > 0).then_some(StepsOfWidth {
+            drafted: drafted as u32,
+            accepted: accepted as u32,
+            steps,
+        })
+    };
+    if let (Some(accepted), Some(drafted)) = (&record.per_step_accepted, &record.per_step_drafted) {
+        let steps = accepted.iter().zip(drafted);
+        let mut steps: Vec<StepsOfWidth> = steps
+            .filter_map(|(&accepted, &drafted)| of(drafted, accepted, 1))
+            .collect();
+        steps.sort_unstable();
+        steps.dedup_by(|next, kept| {
+            let is_alike = (next.drafted, next.accepted) == (kept.drafted, kept.accepted);
+            if is_alike {
+                kept.steps += 1;
+            }
+            is_alike
+        });
+        steps.shrink_to_fit();
+        return steps;
+    }
+    let Some(width) = equal else {
+        return Vec::new();
+    };
+    let histogram = record.acceptance_histogram.iter();
+    histogram
+        .filter_map(|(&accepted, &steps)| of(width, u64::from(accepted), steps))
+        .collect()
+}
+
+impl Widths {
+    /// Adds steps.
+    pub(in crate::stats) fn add(&mut self, steps: &[StepsOfWidth]) {
+        for alike in steps.chunk_by(|left, right| left.drafted == right.drafted) {
+            let own = self.steps.entry(alike[0].drafted).or_default();
+            for steps in alike {
+                grow(own.entry(steps.accepted).or_default(), steps.steps);
+            }
         }
-        // Both are at most 128.
-        let (drafted, accepted) = (drafted as u32, accepted as u32);
-        let bucket = self.steps.entry(drafted).or_default().entry(accepted);
-        grow(bucket.or_default(), steps);
     }
 
     /// Adds what another table holds.

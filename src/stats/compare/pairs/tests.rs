@@ -6,6 +6,7 @@ use super::*;
 use crate::observation::Outcome;
 use crate::record::AcceptanceRecord;
 use crate::stats::compare::{Comparison, RunFigures, Verdict, compare, compare_pairs};
+use crate::stats::prepared::Prepared;
 use crate::stats::tests::{observation, record};
 use crate::stats::{Group, MOST_TAGS};
 
@@ -109,7 +110,8 @@ fn a_small_change_of_every_prompt_is_found_where_unpaired_runs_show_none() {
     assert!((half / error - 2.39).abs() < 0.2, "{}", half / error);
     let [base, other] = [base, other].map(|side| {
         let mut group = Group::default();
-        side.iter().for_each(|observation| group.add(observation));
+        side.iter()
+            .for_each(|observation| group.add(&Prepared::new(observation)));
         RunFigures {
             whole: group,
             ..RunFigures::default()
