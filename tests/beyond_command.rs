@@ -336,6 +336,13 @@ async fn a_draft_cost_adds_the_advice_for_all_and_for_each_group() {
     let observations = requests(60, 1);
     let plain = report(observations.clone(), None).await;
     assert!(!plain.contains("speed-up"), "{plain}");
+    assert_eq!(
+        plain
+            .matches("The best draft depth needs --draft-cost")
+            .count(),
+        1,
+        "{plain}"
+    );
     let text = report(observations, Some(0.1)).await;
     let advice =
         "Estimate from the histogram of 1200 steps of 60 requests at k = 4, likely pessimistic";
@@ -346,9 +353,84 @@ async fn a_draft_cost_adds_the_advice_for_all_and_for_each_group() {
         2,
         "{text}"
     );
+    assert_eq!(
+        text.matches("Drawing the requests anew, 95 % of the draws are best at depth")
+            .count(),
+        2,
+        "{text}"
+    );
     let few = report(requests(10, 1), Some(0.1)).await;
     assert!(
         few.contains("No advice on the draft depth: 200 steps of 10 requests are too few"),
         "{few}"
     );
+}
+
+/// Requests at depth 4 and 8 by turns; a step takes 10 ms and 0.2 ms more for each draft.
+fn at_two_depths(n: u64) -> Vec<Observation> {
+    let one = |number: u64| {
+        let k = if number.is_multiple_of(2) { 4 } else { 8 };
+        let mut histogram = vec![0; k + 1];
+        (histogram[0], histogram[2], histogram[k]) = (10, 20, 10);
+        let mut observation = recorded(vec![record(&histogram)]);
+        let tokens = 1 + 40 + 40 + 10 * k as u64;
+        observation.usage.completion_tokens = Some(tokens);
+        observation.spec_decode_acceptance[0].completion_tokens = Some(tokens);
+        // No two requests are the same to the tap.
+        observation.in_flight = 1 + number % 3;
+        let step = 10.0 + 0.2 * k as f64 + (number % 5) as f64 / 100.0;
+        observation.timing.inter_token_latency_ms = Some(step * 40.0 / (tokens - 1) as f64);
+        observation
+    };
+    (0..n).map(one).collect()
+}
+
+#[tokio::test]
+async fn where_requests_ran_at_two_depths_the_cost_of_a_draft_is_measured() {
+    let text = report(at_two_depths(100), None).await;
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("At a draft cost of "))
+        .unwrap_or_else(|| panic!("{text}"));
+    assert!(
+        line.starts_with("At a draft cost of 0.020 (measured: 95 % interval 0."),
+        "{line}"
+    );
+    assert!(
+        line.contains(", n = 100 at k = 4, 8) the estimate is best at depth"),
+        "{line}"
+    );
+    assert!(
+        text.contains("50 requests that ran at other depths are left out."),
+        "{text}"
+    );
+    assert!(!text.contains("needs --draft-cost"), "{text}");
+    // A cost that is given counts, whatever could be measured.
+    let given = report(at_two_depths(100), Some(0.3)).await;
+    assert!(
+        given.contains("At a draft cost of 0.3 the estimate"),
+        "{given}"
+    );
+    assert!(!given.contains("measured:"), "{given}");
+    let summary = summary(&statistics(at_two_depths(100)), &Query::default());
+    let advice = serde_json::to_value(&summary).expect("JSON")["advice"].take();
+    let cost = advice["draft_cost"].as_f64().expect("a number");
+    assert!((cost - 0.02).abs() < 0.001, "{cost}");
+    assert_eq!(advice["measured_cost"]["n"], 100);
+    assert_eq!(advice["measured_cost"]["depths"][1]["k"], 8);
+    assert_eq!(advice["best_interval"]["level"], 0.95);
+    assert!(advice["depths"][0]["speed_up"].is_object());
+    let one = serde_json::to_value(
+        summary_of_one_depth(at_two_depths(100))
+            .advice
+            .expect("advice"),
+    );
+    assert_eq!(one.expect("JSON")["draft_cost"], serde_json::Value::Null);
+}
+
+fn summary_of_one_depth(observations: Vec<Observation>) -> spectap::export::Summary {
+    let of_4 = observations
+        .into_iter()
+        .filter(|it| it.spec_decode_acceptance[0].num_spec_tokens == Some(4));
+    summary(&statistics(of_4), &Query::default())
 }

@@ -180,6 +180,11 @@ fn the_best_depth_by_the_estimate_is_the_best_of_the_real_runs() {
             of_range > 0.99 * best,
             "cost {cost}: {low} to {high}, {speed_ups:?}"
         );
+        let certain = advice.best_interval.expect("an interval");
+        let truly_best = speed_ups.iter().position(|it| *it == best).expect("one") as u32 + 1;
+        println!("cost {cost}: truly best {truly_best}, {certain:?}");
+        assert!((certain.low..=certain.high).contains(&truly_best));
+        assert!(certain.high - certain.low <= 3, "{certain:?}");
     }
 }
 

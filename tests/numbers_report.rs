@@ -88,9 +88,10 @@ async fn it_prints_the_table_that_the_tap_itself_would_print() {
     let exchanges = aiperf_observations("aiperf-vllm");
     let summary = summary(&statistics(exchanges.clone()), &Query::default());
     let expected = format!(
-        "{}{}\n{}",
+        "{}{}{}\n{}",
         table::spec_decode(&summary),
         table::beyond(&summary, Look::default()),
+        table::cost_wanted(summary.advice.as_ref().expect("advice")),
         table::traffic("Traffic", &summary.metrics, Look::default()).expect("lengths")
     );
     let (address, server) = answer_once(snapshot_answer(exchanges));

@@ -92,7 +92,8 @@ pub struct ReportArgs {
     pub labels: Option<PathBuf>,
 
     /// Also the advice on the draft depth, with the speed-up where drafting one token takes this part of the time of
-    /// one verify step (about the drafter's share of the model's size; 0 for n-grams).
+    /// one verify step (about the drafter's share of the model's size; 0 for n-grams). Without it, it is measured where
+    /// requests ran at two depths.
     #[arg(long, value_name = "RATIO", value_parser = read_ratio, env = "SPECTAP_REPORT_DRAFT_COST")]
     pub draft_cost: Option<f64>,
 }

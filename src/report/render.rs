@@ -82,16 +82,18 @@ impl Report {
         &self,
         matrix: Option<&Matrix>,
         look: Look,
-        with_advice: bool,
+        cost_given: bool,
         out: &mut dyn Write,
     ) -> Result<(), ReportError> {
         let draft_depth = |advice: Option<&Advice>| {
-            let wanted = advice.filter(|_| with_advice);
-            wanted.map(table::draft_depth).unwrap_or_default()
+            let wanted = advice.filter(|advice| cost_given || advice.measured_cost.is_some());
+            wanted.map(table::draft_depth)
         };
         write!(out, "{}", table::spec_decode_like(&self.summary, look))?;
         write!(out, "{}", table::beyond(&self.summary, look))?;
-        write!(out, "{}", draft_depth(self.summary.advice.as_ref()))?;
+        let advice = self.summary.advice.as_ref();
+        let cost_wanted = || advice.map(table::cost_wanted).unwrap_or_default();
+        write!(out, "{}", draft_depth(advice).unwrap_or_else(cost_wanted))?;
         if let Some(traffic) = table::traffic("Traffic", &self.summary.metrics, look) {
             write!(out, "\n{traffic}")?;
         }
@@ -99,7 +101,7 @@ impl Report {
             write!(out, "\n{}", table::spec_decode_of_group(group, look))?;
             let detail = group.detail.as_ref();
             let advice = detail.and_then(|detail| detail.advice.as_ref());
-            write!(out, "{}", draft_depth(advice))?;
+            write!(out, "{}", draft_depth(advice).unwrap_or_default())?;
         }
         if let Some(matrix) = matrix {
             write!(out, "\n{}", table::categories(matrix, look.mark))?;

@@ -8,19 +8,21 @@ use serde::{Deserialize, Serialize};
 
 use super::evidence::Evidence;
 use super::interval::FEW_REQUESTS;
-use super::pooled::{Pooled, steps_in};
-use crate::record::AcceptanceHistogram;
+use super::pooled::Pooled;
 
+pub mod cost;
+mod draws;
 mod recut;
+mod source;
 mod stretches;
 
+pub use cost::MeasuredCost;
 pub use stretches::{DEEPEST, Stretches, StretchesOfWidth};
 
-pub(super) use stretches::Ordered;
-#[cfg(test)]
-pub(super) use stretches::Stretch;
+pub(super) use stretches::{Ordered, Stretch};
 
-use recut::recut;
+use draws::Draws;
+use source::Source;
 
 /// Fewer steps than this carry no advice.
 pub const FEWEST_STEPS: u64 = 1_000;
@@ -48,7 +50,7 @@ pub enum Obstacle {
     TooFew,
     /// More drafts than steps × k: the engine seems to draft a tree.
     Tree,
-    /// The steps carried different numbers of drafts.
+    /// The steps carried different numbers of drafts, and not by their request's k.
     Widths,
     /// k is above 32.
     TooDeep,
@@ -66,6 +68,13 @@ pub struct Range {
 }
 
 impl Range {
+    fn between(one: f64, other: f64) -> Self {
+        Self {
+            low: one.min(other),
+            high: Some(one.max(other)),
+        }
+    }
+
     fn map(self, value: impl Fn(f64) -> f64) -> Self {
         Self {
             low: value(self.low),
@@ -93,7 +102,7 @@ pub struct Depth {
 }
 
 /// What the records say about other depths.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
     /// What it is made from; absent without advice.
     pub basis: Option<Basis>,
@@ -105,166 +114,85 @@ pub struct Advice {
     pub n: u64,
     /// Steps that it is made from.
     pub steps: u64,
-    /// Time to draft one token / time of one verify step, where it was given.
+    /// Time to draft one token / time of one verify step, as given or measured; absent where neither.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub draft_cost: Option<f64>,
+    /// How the draft cost was measured; absent where it was given or is unknown.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub measured_cost: Option<MeasuredCost>,
     /// The depths with the largest speed-up, by the lower and by the upper end of the lengths.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub best: Option<[u32; 2]>,
+    /// How certain that is; absent without a draft cost or with fewer than two requests.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub best_interval: Option<BestDepth>,
     /// The depths from 1 to k; empty without advice.
     pub depths: Vec<Depth>,
-    /// One sentence: how to take it, or why there is none.
+    /// How to take it, or why there is none.
     pub text: String,
+    /// Requests to draw from.
+    #[serde(skip)]
+    draws: Draws,
 }
 
-/// The advice that the records of a view carry.
+/// The depths among which the best one is, as far as chance between requests decides it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BestDepth {
+    /// The smallest of them.
+    pub low: u32,
+    /// The largest of them.
+    pub high: u32,
+    /// [`LEVEL`](super::interval::LEVEL).
+    pub level: f64,
+    /// How often each depth was the best one when the requests were drawn anew; those that never were are left out.
+    pub shares: Vec<DepthShare>,
+}
+
+/// How often a depth was the best one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DepthShare {
+    /// The depth.
+    pub depth: u32,
+    /// Share of the draws, 0..1; a draw in which the two ends of the lengths disagree counts half for each.
+    pub share: f64,
+}
+
+/// The advice that the records of a view carry, with the speed-up where the cost of the drafts can be measured.
 pub fn of(pooled: &Pooled, evidence: &Evidence) -> Advice {
-    match source(pooled, evidence) {
-        Ok(source) => source.advice(),
-        Err(obstacle) => none(obstacle, pooled),
-    }
-}
-
-/// Where the lengths come from.
-struct Source<'a> {
-    k: u32,
-    n: u64,
-    steps: u64,
-    histogram: AcceptanceHistogram,
-    ordered: Option<&'a StretchesOfWidth>,
-}
-
-fn source<'a>(pooled: &Pooled, evidence: &'a Evidence) -> Result<Source<'a>, Obstacle> {
-    if pooled.steps == 0 || pooled.histogram.is_empty() {
-        return Err(Obstacle::NoSteps);
-    }
-    if evidence.tree_records > 0 {
-        return Err(Obstacle::Tree);
-    }
-    if pooled.records_with_steps < FEW_REQUESTS || pooled.steps < FEWEST_STEPS {
-        return Err(Obstacle::TooFew);
-    }
-    let widths = evidence.widths.steps.iter();
-    let (&k, histogram) = widths
-        .max_by_key(|(k, histogram)| (steps_in(histogram, ..), **k))
-        .ok_or(Obstacle::Widths)?;
-    let of_k = steps_in(histogram, ..);
-    if (of_k as f64) < LEAST_OF_ONE_WIDTH * pooled.steps as f64 {
-        return Err(Obstacle::Widths);
-    }
-    match k {
-        0 | 1 => return Err(Obstacle::NoSmallerDepth),
-        _ if u64::from(k) > DEEPEST => return Err(Obstacle::TooDeep),
-        _ => {}
-    }
-    let ordered = evidence.stretches.by_k.get(&k).filter(|stretches| {
-        let wide = stretches.steps.saturating_sub(stretches.narrow) as f64;
-        stretches.records >= FEW_REQUESTS
-            && stretches.steps >= FEWEST_STEPS
-            && wide >= LEAST_OF_ONE_WIDTH * stretches.steps as f64
-    });
-    Ok(match ordered {
-        Some(stretches) => Source {
-            k,
-            n: stretches.records,
-            steps: stretches.steps,
-            histogram: stretches.histogram(k),
-            ordered,
+    let source = match Source::of(pooled, evidence) {
+        Ok(source) => source,
+        Err(obstacle) => return none(obstacle, pooled),
+    };
+    let advice = source.advice(evidence);
+    match cost::measure(&evidence.samples, evidence.records_by_k.keys().copied()) {
+        Some((measured, draws)) => Advice {
+            measured_cost: Some(measured.clone()),
+            ..advice.weighed(measured.value, &draws)
         },
-        None => Source {
-            k,
-            n: pooled.records_with_steps,
-            steps: of_k,
-            histogram: histogram.clone(),
-            ordered,
-        },
-    })
-}
-
-impl Source<'_> {
-    fn advice(&self) -> Advice {
-        let k = self.k;
-        let text = if self.ordered.is_some() {
-            format!(
-                "Estimate from {} ordered steps of {} requests at k = {k}: from the truncated histogram, which reads \
-                 low, to the steps re-cut at the smaller depth.",
-                self.steps, self.n
-            )
-        } else {
-            format!(
-                "Estimate from the histogram of {} steps of {} requests at k = {k}, likely pessimistic at smaller \
-                 depths: the order of the steps is unknown (vLLM sends it with --per-request-spec-decode-metrics \
-                 detailed).",
-                self.steps, self.n
-            )
-        };
-        Advice {
-            basis: Some(if self.ordered.is_some() {
-                Basis::OrderedSteps
-            } else {
-                Basis::Histogram
-            }),
-            obstacle: None,
-            k: Some(k),
-            n: self.n,
-            steps: self.steps,
-            draft_cost: None,
-            best: None,
-            depths: (1..=k).map(|depth| self.depth(depth)).collect(),
-            text,
-        }
+        None => advice,
     }
-
-    fn depth(&self, depth: u32) -> Depth {
-        let truncated = truncated_length(&self.histogram, depth);
-        let observed = depth == self.k;
-        let length = match self.ordered {
-            _ if observed => Range {
-                low: truncated,
-                high: Some(truncated),
-            },
-            Some(stretches) => {
-                let cut = recut(self.k, stretches, depth).length();
-                Range {
-                    low: truncated.min(cut),
-                    high: Some(truncated.max(cut)),
-                }
-            }
-            None => Range {
-                low: truncated,
-                high: None,
-            },
-        };
-        let drafts = f64::from(depth);
-        Depth {
-            depth,
-            length,
-            drafted_per_token: length.map(|length| drafts / length),
-            wasted_per_token: length.map(|length| (drafts + 1.0 - length) / length),
-            speed_up: None,
-            estimate: !observed,
-        }
-    }
-}
-
-/// 1 + the mean of min(accepted, depth).
-fn truncated_length(histogram: &AcceptanceHistogram, depth: u32) -> f64 {
-    let (mut steps, mut accepted) = (0.0, 0.0);
-    for (&bucket, &count) in histogram {
-        steps += count as f64;
-        accepted += f64::from(bucket.min(depth)) * count as f64;
-    }
-    1.0 + accepted / steps
 }
 
 impl Advice {
     /// The same with the speed-up that each depth gives where drafting one token takes `draft_cost` of the time of one
     /// verify step: length / (1 + draft cost × depth).
     #[must_use]
-    pub fn with_draft_cost(mut self, draft_cost: f64) -> Self {
+    pub fn with_draft_cost(self, draft_cost: f64) -> Self {
+        Self {
+            measured_cost: None,
+            ..self.weighed(draft_cost, &[draft_cost])
+        }
+    }
+
+    /// `draws`: what the drafts cost each time that the requests are drawn anew.
+    fn weighed(mut self, draft_cost: f64, draws: &[f64]) -> Self {
         for depth in &mut self.depths {
-            let step = 1.0 + draft_cost * f64::from(depth.depth);
-            depth.speed_up = Some(depth.length.map(|length| length / step));
+            let number = depth.depth;
+            depth.speed_up = Some(
+                depth
+                    .length
+                    .map(|length| speed_up(length, number, draft_cost)),
+            );
         }
         let best = |end: &dyn Fn(&Range) -> f64| {
             let of = |depth: &Depth| depth.speed_up.as_ref().map_or(0.0, end);
@@ -277,9 +205,17 @@ impl Advice {
         self.best = best(&|range| range.low)
             .zip(best(&|range| range.high.unwrap_or(range.low)))
             .map(|(low, high)| [low.min(high), low.max(high)]);
+        self.best_interval = self
+            .best
+            .and_then(|best| self.draws.best(&self.depths, draws, best));
         self.draft_cost = Some(draft_cost);
         self
     }
+}
+
+/// Tokens per time against no speculation.
+fn speed_up(length: f64, depth: u32, draft_cost: f64) -> f64 {
+    length / (1.0 + draft_cost * f64::from(depth))
 }
 
 fn none(obstacle: Obstacle, pooled: &Pooled) -> Advice {
@@ -296,23 +232,19 @@ fn none(obstacle: Obstacle, pooled: &Pooled) -> Advice {
                 .to_owned()
         }
         Obstacle::Widths => format!(
-            "fewer than {:.0} % of the steps are known to have carried the same number of drafts; narrow it to one \
-             setting, or the engine adapts the width by itself",
+            "fewer than {:.0} % of the steps are known to have carried as many drafts as their request's k, or no k has \
+             {FEWEST_STEPS} steps of {FEW_REQUESTS} requests; the engine may adapt the width by itself",
             LEAST_OF_ONE_WIDTH * 100.0
         ),
         Obstacle::TooDeep => format!("k is above {DEEPEST}"),
         Obstacle::NoSmallerDepth => "k is 1, and nothing is said about depths beyond k".to_owned(),
     };
     Advice {
-        basis: None,
         obstacle: Some(obstacle),
-        k: None,
         n: pooled.records_with_steps,
         steps: pooled.steps,
-        draft_cost: None,
-        best: None,
-        depths: Vec::new(),
         text: format!("No advice on the draft depth: {why}."),
+        ..Advice::default()
     }
 }
 

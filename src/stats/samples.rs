@@ -19,6 +19,7 @@ pub use sample::Sample;
 
 pub(super) use key::key;
 pub(super) use row::{Row, write as write_row};
+pub(super) use shape::Shape;
 
 use bytes::{Reader, put_count};
 use written::Written;

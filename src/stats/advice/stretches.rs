@@ -15,7 +15,7 @@ use crate::stats::pooled::grow;
 pub const DEEPEST: u64 = 32;
 
 /// Full steps in a row that one stretch holds; a longer row is cut, which moves nothing that can be seen.
-pub(super) const LONGEST: u32 = 255;
+const LONGEST: u32 = 255;
 
 /// Different k that are told apart; more at once is no setting to advise about.
 const MOST_WIDTHS: usize = 16;
@@ -159,6 +159,23 @@ impl Stretches {
 }
 
 impl StretchesOfWidth {
+    /// The stretches.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Stretch> {
+        self.counts.iter().flat_map(|(&full, endings)| {
+            endings.iter().map(move |(&ending, &count)| Stretch {
+                full,
+                ending,
+                count,
+            })
+        })
+    }
+
+    /// Full steps in the longest row of them.
+    pub(super) fn longest(&self) -> u32 {
+        let longest = self.counts.keys().next_back();
+        longest.map_or(0, |&full| full.min(LONGEST))
+    }
+
     /// The same steps without their order.
     pub(super) fn histogram(&self, k: u32) -> AcceptanceHistogram {
         let mut histogram = AcceptanceHistogram::new();

@@ -1,8 +1,8 @@
 //! Hand-computed re-cuts, and when there is no advice.
 
-use super::recut::deepest_conditional;
+use super::recut::{deepest_conditional, recut};
 use super::*;
-use crate::record::{AcceptanceRecord, EngineName, Provenance};
+use crate::record::{AcceptanceHistogram, AcceptanceRecord, EngineName, Provenance};
 
 /// A reply of ordered steps that each carried k drafts.
 fn ordered(k: u64, accepted: &[u64]) -> AcceptanceRecord {
@@ -218,4 +218,142 @@ fn data_that_carry_no_advice_get_a_sentence() {
         obstacle(thirty(|_| ordered(33, &[1; 40]))),
         Obstacle::TooDeep
     );
+}
+
+/// Draws from requests of k = 2 without order, each with as many steps that accepted 0 and 2.
+fn draws_of(requests: &[(u64, u64)], n: u64) -> Draws {
+    let mut evidence = Evidence::default();
+    for (number, &(none, both)) in requests.iter().enumerate() {
+        let mut accepted = vec![0; none as usize];
+        accepted.extend(vec![2; both as usize]);
+        let mut exchange =
+            crate::stats::tests::observation(vec![without_order(ordered(2, &accepted))]);
+        exchange.in_flight = number as u64;
+        let prepared = crate::stats::prepared::Prepared::new(&exchange);
+        evidence.samples.push(prepared.key, &prepared.row);
+    }
+    Draws::of(&evidence.samples, 2, None, n)
+}
+
+fn depths_of(lengths: &[f64]) -> Vec<Depth> {
+    let range = |length: f64| Range {
+        low: length,
+        high: None,
+    };
+    (1..)
+        .zip(lengths)
+        .map(|(depth, &length)| Depth {
+            depth,
+            length: range(length),
+            drafted_per_token: range(0.0),
+            wasted_per_token: range(0.0),
+            speed_up: None,
+            estimate: true,
+        })
+        .collect()
+}
+
+#[test]
+fn the_best_depth_is_as_certain_as_the_draws_of_two_requests_make_it() {
+    // One request accepts nothing: length 1 at both depths, so depth 1 is best. The other one accepts all: 2 and 3, and at
+    // a cost of 0.3 depth 2 is best: 3 / 1.6 against 2 / 1.3. Both together: 2 / 1.6 against 1.5 / 1.3. Of four draws of two,
+    // one is the first request twice.
+    let draws = draws_of(&[(10, 0), (0, 10)], 2);
+    let best = draws.best(&depths_of(&[1.5, 2.0]), &[0.3], [2, 2]).unwrap();
+    assert_eq!((best.low, best.high, best.level), (1, 2, 0.95));
+    let shares: Vec<u32> = best.shares.iter().map(|it| it.depth).collect();
+    assert_eq!(shares, [1, 2]);
+    assert!((best.shares[0].share - 0.25).abs() < 0.04, "{best:?}");
+    assert!((best.shares[1].share - 0.75).abs() < 0.04, "{best:?}");
+    // A sample of a million requests says much more about them: depth 2 it is.
+    let many = draws_of(&[(10, 0), (0, 10)], 1_000_000);
+    let best = many.best(&depths_of(&[1.5, 2.0]), &[0.3], [2, 2]).unwrap();
+    assert_eq!((best.low, best.high), (2, 2));
+}
+
+#[test]
+fn a_clear_case_has_one_depth_and_a_tie_has_both() {
+    let alike = draws_of(&[(0, 10); 8], 8);
+    let clear = alike.best(&depths_of(&[2.0, 3.0]), &[0.1], [2, 2]).unwrap();
+    assert_eq!((clear.low, clear.high), (2, 2));
+    assert_eq!(
+        clear.shares,
+        [DepthShare {
+            depth: 2,
+            share: 1.0
+        }]
+    );
+    // 2 / (1 + 1) = 3 / (1 + 2).
+    let tie = alike.best(&depths_of(&[2.0, 3.0]), &[1.0], [1, 1]).unwrap();
+    assert_eq!((tie.low, tie.high), (1, 2));
+    assert_eq!(
+        tie.shares.iter().map(|it| it.share).collect::<Vec<_>>(),
+        [0.5, 0.5]
+    );
+}
+
+#[test]
+fn a_cost_that_is_uncertain_makes_the_best_depth_uncertain() {
+    let alike = draws_of(&[(0, 10); 8], 8);
+    let depths = depths_of(&[2.0, 3.0]);
+    let best = alike.best(&depths, &[0.5, 2.0], [2, 2]).unwrap();
+    assert_eq!((best.low, best.high), (1, 2));
+    assert_eq!(best.shares[0].share, 0.5);
+}
+
+#[test]
+fn fewer_than_two_requests_have_no_certainty() {
+    assert_eq!(
+        draws_of(&[(0, 10)], 1).best(&depths_of(&[2.0, 3.0]), &[0.1], [2, 2]),
+        None
+    );
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn the_interval_holds_the_estimate_and_the_shares_are_whole(
+        replies in proptest::collection::vec(proptest::collection::vec(0_u64..6, 34..60), 30..40),
+        cost in 0.0..1.0_f64,
+        in_order: bool,
+    ) {
+        let records = replies.iter().map(|accepted| {
+            let record = ordered(5, accepted);
+            if in_order { record } else { without_order(record) }
+        });
+        let advice = advice_on(records.clone()).with_draft_cost(cost);
+        let best = advice.best.unwrap();
+        let certain = advice.best_interval.clone().unwrap();
+        proptest::prop_assert!(certain.low <= best[0] && best[1] <= certain.high);
+        let sum: f64 = certain.shares.iter().map(|it| it.share).sum();
+        proptest::prop_assert!((sum - 1.0).abs() < 1e-9);
+        let inside = certain.shares.iter().filter(|it| (certain.low..=certain.high).contains(&it.depth));
+        proptest::prop_assert!(inside.map(|it| it.share).sum::<f64>() >= 0.95 - 1e-9);
+        // The same requests give the same, in any order.
+        let mut backwards: Vec<_> = records.collect();
+        backwards.reverse();
+        proptest::prop_assert_eq!(advice_on(backwards).with_draft_cost(cost), advice);
+    }
+}
+
+#[test]
+fn of_two_depths_the_deeper_one_with_enough_steps_is_the_source() {
+    let mixed = |few: u64| {
+        let deep = (0..few).map(usual);
+        let shallow = (0..40).map(|_| ordered(2, &[1; 40]));
+        advice_on(deep.chain(shallow))
+    };
+    let advice = mixed(30);
+    assert_eq!((advice.k, advice.n), (Some(4), 30));
+    assert!(
+        advice
+            .text
+            .ends_with(" 40 requests that ran at other depths are left out."),
+        "{}",
+        advice.text
+    );
+    // One request at k = 4 fewer, and there are too few of them.
+    let advice = mixed(29);
+    assert_eq!((advice.k, advice.n), (Some(2), 40));
 }

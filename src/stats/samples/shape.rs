@@ -4,9 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bytes::{Reader, put_count};
 use crate::record::AcceptanceHistogram;
-use crate::stats::advice::DEEPEST;
-#[cfg(test)]
-use crate::stats::advice::Stretch;
+use crate::stats::advice::{DEEPEST, Stretch};
 use crate::stats::prepared::PreparedRecord;
 
 /// How the steps went; its numbers are read when they are wanted.
@@ -105,7 +103,6 @@ impl<'a> Shape<'a> {
     }
 
     /// The stretches of ordered steps of this k.
-    #[cfg(test)]
     pub(in crate::stats) fn stretches(self, k: u32) -> impl Iterator<Item = Stretch> {
         let mut numbers = match self {
             Shape::Ordered(numbers) => numbers,
@@ -125,7 +122,6 @@ impl<'a> Shape<'a> {
     }
 
     /// Steps by accepted drafts, from none on, where all carried the same number.
-    #[cfg(test)]
     pub(in crate::stats) fn histogram(self) -> impl Iterator<Item = u64> {
         match self {
             Shape::Histogram(numbers) => numbers,
