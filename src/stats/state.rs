@@ -48,7 +48,9 @@ pub(super) struct State {
     tags: BoundedNames,
     /// By the number of the key. A reader shares the group; it is copied when the next exchange comes meanwhile.
     groups: Vec<Option<Slot>>,
+    /// A slot says which of these it counts in.
     models_seen: Vec<OfModel>,
+    /// Groups that there are.
     count: usize,
     pub(super) room: Room,
     /// Groups with more exchanges than a group may keep.
