@@ -71,6 +71,13 @@ pub struct SnapshotGroup {
 /// Takes a snapshot of the groups that the query asks for.
 pub fn snapshot(statistics: &Statistics, query: &Query) -> Snapshot {
     let selected = statistics.select(&query.selection(), |key| query.wants(key));
+    let mut findings: Vec<Finding> = folded(selected.folded).into_iter().collect();
+    // It is about now and about all of a model's requests.
+    if query.run.is_none() && query.tag.is_none() && query.engine.is_none() {
+        let is_wanted =
+            |model: Option<&str>| query.model.is_none() || query.model.as_deref() == model;
+        findings.extend(statistics.falls(is_wanted));
+    }
     Snapshot {
         version: VERSION,
         manifests: Vec::new(),
@@ -82,7 +89,7 @@ pub fn snapshot(statistics: &Statistics, query: &Query) -> Snapshot {
             tag: query.tag.clone(),
             engine: query.engine,
         },
-        findings: folded(selected.folded).into_iter().collect(),
+        findings,
         groups: selected
             .groups
             .into_iter()

@@ -18,7 +18,7 @@ use crate::observation::Observation;
 /// How long the whole answer may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Largest answer that is read: all exact values of a full tap take about a third of it.
+/// Largest answer that is read: the exchanges that a full tap keeps take about a third of it.
 const LARGEST_ANSWER: usize = 512 << 20;
 
 /// The numbers.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::group::Group;
 use super::interval::FEW_REQUESTS;
+use super::past::Fall;
 use super::survival::{self, Survival};
 use crate::observation::{Acceptance, Reason};
 
@@ -52,6 +53,21 @@ pub fn of(group: &Group) -> Vec<Finding> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// A model's length that fell.
+pub(super) fn of_fall(model: Option<&str>, fall: &Fall) -> Finding {
+    let ((recent, n_recent), (past, n_past)) = (fall.recent, fall.past);
+    let text = format!(
+        "The acceptance length of {} fell: {recent:.2} over the last five minutes (n = {n_recent}) against {past:.2} over the \
+         hour before (n = {n_past}), a difference of {:.2} ({:.1} % interval {:.2} to {:.2}).",
+        model.unwrap_or("an unknown model"),
+        recent - past,
+        fall.interval.level * 100.0,
+        fall.interval.low,
+        fall.interval.high
+    );
+    Finding::new("length_fell", n_recent, text)
 }
 
 fn contradictions(group: &Group) -> Option<Finding> {

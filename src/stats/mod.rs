@@ -37,6 +37,7 @@ mod log;
 mod moment;
 mod moments;
 mod names;
+pub mod past;
 mod pooled;
 mod prepared;
 pub mod progress;
@@ -66,7 +67,7 @@ pub use moment::{Moment, Period};
 pub use names::OTHER;
 pub use pooled::{Pooled, steps_in};
 pub use selection::{Selected, SelectedGroup, Selection};
-pub use state::HistogramsKey;
+pub use state::ModelKey;
 pub use view::{View, ViewName};
 pub use window::Window;
 
@@ -207,8 +208,20 @@ impl Statistics {
     }
 
     /// The values of records and exchanges in fixed buckets, as they stand.
-    pub fn histograms(&self) -> Vec<(HistogramsKey, Arc<Histograms>)> {
+    pub fn histograms(&self) -> Vec<(ModelKey, Arc<Histograms>)> {
         self.shared.state().histograms()
+    }
+
+    /// Findings about the models for which `wanted` says so and whose acceptance length fell against their own past.
+    pub fn falls(&self, wanted: impl Fn(Option<&str>) -> bool) -> Vec<Finding> {
+        let now = row::nanoseconds(self.clock.now());
+        let falls = self.shared.state().falls(now);
+        let falls = falls
+            .iter()
+            .filter(|((_, model), _)| wanted(model.as_deref()));
+        falls
+            .map(|((_, model), fall)| findings::of_fall(model.as_deref(), fall))
+            .collect()
     }
 
     /// Brings memory back within its bounds. It is done now and then, and before anybody reads; it need not be asked for.

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 mod bytes;
 mod key;
@@ -39,8 +39,8 @@ const LENGTH: usize = 10;
 const EVERY_KEY: u64 = 1 << 32;
 
 /// Exchanges in no promised order.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(from = "Written", into = "Written")]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(from = "Written")]
 pub struct Samples {
     /// Only keys below this one are kept; absent: all.
     below: Option<u32>,

@@ -8,6 +8,7 @@ use super::group::THINNED;
 use super::keys::{Keys, Numbers, folded};
 use super::log::Log;
 use super::names::{BoundedNames, Name};
+use super::past::{Fall, Past};
 use super::prepared::Prepared;
 use super::room::Room;
 use super::row;
@@ -21,8 +22,17 @@ const MOST_RUNS: usize = 128;
 /// Bytes that the single exchanges of all groups together may take.
 const MOST_GROUP_BYTES: usize = 64 << 20;
 
-/// What the exchanges of one set of [`Histograms`] have in common: engine and model.
-pub type HistogramsKey = (Option<EngineName>, Option<String>);
+/// Engine and model.
+pub type ModelKey = (Option<EngineName>, Option<String>);
+
+/// What is kept by engine and model, whatever the tag and the route.
+#[derive(Debug)]
+struct OfModel {
+    key: ModelKey,
+    /// For Prometheus.
+    histograms: Arc<Histograms>,
+    past: Past,
+}
 
 /// What an exchange shows of its group's key, names by number.
 type Labels = (Option<EngineName>, Option<Name>, Option<Name>, Route);
@@ -39,8 +49,9 @@ pub(super) struct State {
     tags: BoundedNames,
     /// By the number of the key. A reader shares the group; it is copied when the next exchange comes meanwhile.
     groups: Vec<Option<Slot>>,
-    /// For Prometheus, which has them by engine and model only.
-    histograms: Vec<(HistogramsKey, Arc<Histograms>)>,
+    /// A slot says which of these it counts in.
+    models_seen: Vec<OfModel>,
+    /// Groups that there are.
     count: usize,
     pub(super) room: Room,
     /// Groups with more exchanges than a group may keep.
@@ -56,8 +67,8 @@ pub(super) struct State {
 #[derive(Debug)]
 struct Slot {
     group: Arc<Group>,
-    /// Where its histograms stand.
-    histograms: usize,
+    /// Where that of its model stands.
+    of_model: usize,
     /// Its bytes, here so that the largest can be found without a look at each.
     bytes: usize,
 }
@@ -72,7 +83,7 @@ impl State {
             models: BoundedNames::new(MOST_MODELS),
             tags: BoundedNames::new(MOST_TAGS),
             groups: Vec::new(),
-            histograms: Vec::new(),
+            models_seen: Vec::new(),
             count: 0,
             room: Room::new(MOST_GROUP_BYTES),
             overfull: Vec::new(),
@@ -99,8 +110,9 @@ impl State {
         };
         let group = Arc::make_mut(&mut slot.group);
         group.add(exchange);
-        if let Some((_, histograms)) = self.histograms.get_mut(slot.histograms) {
-            Arc::make_mut(histograms).add(exchange);
+        if let Some(of_model) = self.models_seen.get_mut(slot.of_model) {
+            Arc::make_mut(&mut of_model.histograms).add(exchange);
+            of_model.past.add(exchange, ended);
         }
         let is_overfull = group.is_overfull();
         let (before, after) = (slot.bytes, group.bytes());
@@ -122,14 +134,18 @@ impl State {
         }
         let key = self.keys.get(number);
         let key = key.map_or((None, None), |key| (key.engine, key.model.clone()));
-        let known = self.histograms.iter().position(|(known, _)| *known == key);
-        let histograms = known.unwrap_or_else(|| {
-            self.histograms.push((key, Arc::default()));
-            self.histograms.len() - 1
+        let known = self.models_seen.iter().position(|known| known.key == key);
+        let of_model = known.unwrap_or_else(|| {
+            self.models_seen.push(OfModel {
+                key,
+                histograms: Arc::default(),
+                past: Past::default(),
+            });
+            self.models_seen.len() - 1
         });
         self.groups[index] = Some(Slot {
             group: Arc::default(),
-            histograms,
+            of_model,
             bytes: 0,
         });
         self.count += 1;
@@ -174,8 +190,17 @@ impl State {
     }
 
     /// The histograms.
-    pub(super) fn histograms(&self) -> Vec<(HistogramsKey, Arc<Histograms>)> {
-        self.histograms.clone()
+    pub(super) fn histograms(&self) -> Vec<(ModelKey, Arc<Histograms>)> {
+        let seen = self.models_seen.iter();
+        seen.map(|it| (it.key.clone(), Arc::clone(&it.histograms)))
+            .collect()
+    }
+
+    /// The models whose length fell.
+    pub(super) fn falls(&self, now: i64) -> Vec<(ModelKey, Fall)> {
+        let seen = self.models_seen.iter();
+        seen.filter_map(|it| Some((it.key.clone(), it.past.fall(now)?)))
+            .collect()
     }
 
     fn number_run(&mut self, name: &str) -> u32 {

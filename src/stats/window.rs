@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 /// Windows begin and end at multiples of this, in nanoseconds.
-const BUCKET: i64 = 5 * SECOND;
+pub(super) const BUCKET: i64 = 5 * SECOND;
 const SECOND: i64 = 1_000_000_000;
 
 /// How far back to look.

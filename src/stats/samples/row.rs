@@ -107,7 +107,8 @@ impl Head {
     }
 }
 
-fn derived_latency(traffic: &Values) -> Option<f64> {
+/// The token latency that the other values give.
+pub(super) fn derived_latency(traffic: &Values) -> Option<f64> {
     time::token_latency(
         traffic[TrafficColumn::RequestLatency as usize]?,
         traffic[TrafficColumn::TimeToFirstToken as usize]?,
