@@ -31,6 +31,7 @@ pub mod sse;
 #[cfg(test)]
 pub(crate) mod stand_in;
 pub mod tag;
+mod tally;
 mod timing;
 
 use std::sync::Arc;
@@ -79,6 +80,7 @@ pub struct Tap(Arc<Shared>);
 
 struct Shared {
     settings: TapSettings,
+    tally: tally::Tally,
     counters: TapCounters,
     sink: Arc<dyn ObservationSink>,
     learned: learned::Learned,
@@ -95,6 +97,7 @@ impl Tap {
         let (learned, in_flight) = Default::default();
         Self(Arc::new(Shared {
             settings,
+            tally: tally::Tally::new(counters.clone()),
             counters,
             sink,
             learned,
