@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use ulid::{ULID_LEN, Ulid};
 
 use crate::record::{AcceptanceRecord, Violation};
 
@@ -376,6 +377,15 @@ pub struct Timing {
 /// Cuts a name to [`LONGEST_NAME`] bytes at a character boundary.
 pub fn cut_name(name: &str) -> String {
     name[..name.floor_char_boundary(LONGEST_NAME)].to_owned()
+}
+
+/// A new id for an exchange that ended at this time: a ULID. Nobody needs to be kept from guessing it.
+pub fn new_id(ended_at: SystemTime) -> String {
+    let since_1970 = ended_at.duration_since(SystemTime::UNIX_EPOCH);
+    let milliseconds = since_1970.map_or(0, |since| since.as_millis());
+    let milliseconds = u64::try_from(milliseconds).unwrap_or(u64::MAX);
+    let id = Ulid::from_parts(milliseconds, fastrand::u128(..));
+    id.array_to_str(&mut [0; ULID_LEN]).to_owned()
 }
 
 /// Points in time as RFC 3339 with microseconds, for `#[serde(with = …)]`.

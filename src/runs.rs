@@ -35,7 +35,8 @@ struct State {
     /// Oldest first; never empty.
     runs: VecDeque<Run>,
     current: Arc<str>,
-    watches: BTreeMap<(String, Property), Watch>,
+    /// By lane.
+    watches: BTreeMap<String, BTreeMap<Property, Watch>>,
 }
 
 /// A run.
@@ -179,18 +180,19 @@ impl Runs {
     /// Values that come by turns.
     pub fn alternations(&self) -> Vec<Alternation> {
         let state = self.lock();
-        let found = state
-            .watches
-            .iter()
-            .filter_map(|((lane, property), watch)| {
-                let (values, n) = watch.alternation()?;
-                Some(Alternation {
-                    lane: lane.clone(),
-                    property: *property,
-                    values,
-                    n,
-                })
-            });
+        let watches = state.watches.iter().flat_map(|(lane, watches)| {
+            let watches = watches.iter();
+            watches.map(move |(property, watch)| (lane, property, watch))
+        });
+        let found = watches.filter_map(|(lane, property, watch)| {
+            let (values, n) = watch.alternation()?;
+            Some(Alternation {
+                lane: lane.clone(),
+                property: *property,
+                values,
+                n,
+            })
+        });
         found.collect()
     }
 
@@ -246,10 +248,11 @@ impl State {
 
     /// What changed, once it has.
     fn watch(&mut self, lane: &str, property: Property, value: &str) -> Option<String> {
-        let watch = self
-            .watches
-            .entry((lane.to_owned(), property))
-            .or_insert_with(|| Watch::new(value));
+        let watches = match self.watches.get_mut(lane) {
+            Some(watches) => watches,
+            None => self.watches.entry(lane.to_owned()).or_default(),
+        };
+        let watch = watches.entry(property).or_insert_with(|| Watch::new(value));
         let before = watch.see(value)?;
         let name: &str = property.into();
         Some(format!("{name} from {before} to {value} on {lane}"))

@@ -60,30 +60,35 @@ pub struct Verdict {
 /// before ambiguous. The usage object counts for the whole response, so that its completion tokens join a record only
 /// when it is the only sequence, and does not tell its own.
 pub fn read(payloads: &Payloads, usage: &Usage, n: u32) -> Verdict {
+    conclude(payloads.clone(), usage, n)
+}
+
+/// The same for who needs the payloads no more.
+pub fn conclude(payloads: Payloads, usage: &Usage, n: u32) -> Verdict {
+    let is_only = n == 1 && payloads.len() == 1;
     let mut records = Vec::new();
     let mut contradiction = false;
     let mut malformed = None;
     let mut ambiguous = payloads.are_doubled().then_some(Reason::TwoPayloads);
     let mut engine = None;
-    for (choice_index, reading, doubled) in payloads.readings() {
+    for (choice_index, reading, doubled) in payloads.into_readings() {
         match reading {
-            Reading::Valid(record) => {
+            Reading::Valid(mut record) => {
                 engine = engine.or(Some(record.engine));
                 if doubled {
                     ambiguous = ambiguous.or(Some(Reason::TwoPayloads));
                     continue;
                 }
-                let mut record = AcceptanceRecord::clone(record);
                 record.choice_index = choice_index;
                 contradiction |= record.note_contradiction();
-                records.push(record);
+                records.push(*record);
             }
             Reading::Malformed(claimed_by, violation) => {
-                engine = engine.or(*claimed_by);
+                engine = engine.or(claimed_by);
                 if doubled {
                     ambiguous = ambiguous.or(Some(Reason::TwoPayloads));
                 } else {
-                    malformed = malformed.or(Some(Reason::from(*violation)));
+                    malformed = malformed.or(Some(Reason::from(violation)));
                 }
             }
             Reading::Contested => {
@@ -91,7 +96,7 @@ pub fn read(payloads: &Payloads, usage: &Usage, n: u32) -> Verdict {
             }
         }
     }
-    if let ([record], true) = (&mut records[..], n == 1 && payloads.len() == 1) {
+    if let ([record], true) = (&mut records[..], is_only) {
         record.completion_tokens = record.completion_tokens.or(usage.completion_tokens);
     }
     let acceptance = if records.iter().any(|record| !record.is_zero_step()) {

@@ -237,23 +237,19 @@ impl Payloads {
     }
 
     /// Choice index, reading, and whether the place has more than one payload; in the order of the choices.
-    pub(super) fn readings(&self) -> impl Iterator<Item = (Option<u32>, &Reading, bool)> {
+    pub(super) fn into_readings(self) -> impl Iterator<Item = (Option<u32>, Reading, bool)> {
         let mixed = self.is_mixed();
         let several = self.places.len() > 1;
-        let places = self.places.iter().map(move |(place, found)| {
+        let usage_details = self.usage_details.filter(|_| self.places.is_empty());
+        let places = self.places.into_iter().map(move |(place, found)| {
             let choice_index = match place {
-                Place::Choice(index) => Some(*index),
-                Place::MetaInfo(index) | Place::Timings(index) if several => Some(*index),
+                Place::Choice(index) => Some(index),
+                Place::MetaInfo(index) | Place::Timings(index) if several => Some(index),
                 _ => None,
             };
-            (choice_index, &found.reading, found.doubled || mixed)
+            (choice_index, found.reading, found.doubled || mixed)
         });
-        let usage_details = self
-            .usage_details
-            .iter()
-            .filter(|_| self.places.is_empty())
-            .map(|reading| (None, reading, false));
-        places.chain(usage_details)
+        places.chain(usage_details.map(|reading| (None, reading, false)))
     }
 }
 

@@ -11,7 +11,7 @@ use super::gather::{Gathered, SourceError};
 use super::response::{Response, responses};
 use crate::engines;
 use crate::observation::{
-    Acceptance, Facets, Observation, Outcome, Reason, Route, Timing, cut_name,
+    Acceptance, Facets, Observation, Outcome, Reason, Route, Timing, cut_name, new_id,
 };
 use crate::store::records::Manifest;
 use crate::tap::decoding::Decoder;
@@ -140,7 +140,7 @@ fn observation(response: &Response, reply: &Reply, at: SystemTime) -> Observatio
         _ => Outcome::Complete,
     };
     Observation {
-        id: ulid::Ulid::generate().to_string(),
+        id: new_id(at),
         request_id: reply.response_id.clone(),
         x_request_id: None,
         trace_id: None,

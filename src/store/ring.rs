@@ -3,7 +3,7 @@
 //! When bytes run out, the per-step arrays of the oldest observations go first (they are the bulk of a `detailed`
 //! record, and its histogram says nearly as much), then whole observations, oldest first. Both are counted.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::observation::{Observation, ObservationSink};
@@ -29,8 +29,6 @@ pub struct ObservationRing {
 #[derive(Default)]
 struct Kept {
     entries: VecDeque<Entry>,
-    /// Where each id stands, counted from the first observation that ever came.
-    places: HashMap<String, u64>,
     /// Observations that went; the place of the oldest kept one.
     dropped: u64,
     /// Everything before this place has no per-step arrays any more.
@@ -42,6 +40,8 @@ struct Kept {
 
 struct Entry {
     observation: Arc<Observation>,
+    /// See [`mark`].
+    mark: u64,
     base_bytes: usize,
     per_step_bytes: usize,
 }
@@ -69,9 +69,7 @@ impl ObservationRing {
 
     /// The observation with this id, while it is kept.
     pub fn get(&self, id: &str) -> Option<Arc<Observation>> {
-        let kept = self.lock();
-        let place = *kept.places.get(id)?;
-        Some(kept.at(place)?.observation.clone())
+        Some(self.find(id)?.1)
     }
 
     /// Number of observations kept.
@@ -101,14 +99,35 @@ impl ObservationRing {
 
     /// Where an id stands, counted from the first observation that ever came; `None` when it is not kept.
     pub(super) fn place(&self, id: &str) -> Option<u64> {
-        self.lock().places.get(id).copied()
+        Some(self.find(id)?.0)
+    }
+
+    /// Looks for an id from the newest on. That is rare; an index of the ids would cost each exchange more.
+    fn find(&self, id: &str) -> Option<(u64, Arc<Observation>)> {
+        let mark = mark(id);
+        let mut before = u64::MAX;
+        loop {
+            let kept = self.lock();
+            let end = before.min(kept.end());
+            let start = end.saturating_sub(CHUNK as u64).max(kept.dropped);
+            if start >= end {
+                return None;
+            }
+            for place in (start..end).rev() {
+                let entry = kept.at(place)?;
+                if entry.mark == mark && entry.observation.id == id {
+                    return Some((place, Arc::clone(&entry.observation)));
+                }
+            }
+            before = start;
+        }
     }
 
     /// Up to [`CHUNK`] observations that came before `place` (before the end, for `None`), newest first.
     pub(super) fn chunk_before(&self, place: Option<u64>) -> Vec<(u64, Arc<Observation>)> {
         let kept = self.lock();
         let first = kept.dropped;
-        let end = first + kept.entries.len() as u64;
+        let end = kept.end();
         let before = place.map_or(end, |place| place.min(end));
         (first..before)
             .rev()
@@ -119,8 +138,7 @@ impl ObservationRing {
 
     /// The place that the next observation will have, counted from the first that ever came.
     pub fn end(&self) -> u64 {
-        let kept = self.lock();
-        kept.dropped + kept.entries.len() as u64
+        self.lock().end()
     }
 
     /// Some observations from `place` on and before `end`, oldest first, with their places; what is no longer
@@ -145,13 +163,13 @@ impl ObservationSink for ObservationRing {
         let entry = Entry {
             base_bytes: weight::base_bytes(&observation),
             per_step_bytes: weight::per_step_bytes(&observation),
+            mark: mark(&observation.id),
             observation,
         };
-        let id = entry.observation.id.clone();
         // What goes is freed after the lock is.
         let mut gone = Vec::new();
         let mut kept = self.lock();
-        kept.push(id, entry);
+        kept.push(entry);
         while kept.bytes > self.most_bytes && kept.slim_oldest() {}
         while kept.entries.len() > self.most_observations || kept.bytes > self.most_bytes {
             match kept.drop_oldest() {
@@ -170,11 +188,14 @@ impl Kept {
         self.entries.get(usize::try_from(index).ok()?)
     }
 
-    fn push(&mut self, id: String, entry: Entry) {
-        let place = self.dropped + self.entries.len() as u64;
+    /// The place of the next one.
+    fn end(&self) -> u64 {
+        self.dropped + self.entries.len() as u64
+    }
+
+    fn push(&mut self, entry: Entry) {
         self.bytes += entry.base_bytes + entry.per_step_bytes;
         self.entries.push_back(entry);
-        self.places.insert(id, place);
     }
 
     /// Takes the per-step arrays of the oldest observation that may still have some; false when none may.
@@ -204,10 +225,13 @@ impl Kept {
     fn drop_oldest(&mut self) -> Option<Entry> {
         let entry = self.entries.pop_front()?;
         self.bytes -= entry.base_bytes + entry.per_step_bytes;
-        if self.places.get(&entry.observation.id) == Some(&self.dropped) {
-            self.places.remove(&entry.observation.id);
-        }
         self.dropped += 1;
         Some(entry)
     }
+}
+
+/// What tells most ids apart: their last bytes, which are random in ours.
+fn mark(id: &str) -> u64 {
+    let last = id.as_bytes().last_chunk();
+    last.map_or(0, |last| u64::from_le_bytes(*last))
 }

@@ -8,8 +8,8 @@ use std::mem::size_of;
 use crate::observation::Observation;
 use crate::record::AcceptanceRecord;
 
-/// Book-keeping per kept observation: its entry, the two counts of its `Arc`, its line in the index of ids.
-const ENTRY_OVERHEAD: usize = 192;
+/// Book-keeping per kept observation: its entry, of which the queue may have twice as many, and the two counts of its `Arc`.
+const ENTRY_OVERHEAD: usize = 96;
 
 /// A B-tree node is at least half full and has room for its links.
 const MAP_SLACK: usize = 2;
@@ -17,7 +17,7 @@ const MAP_SLACK: usize = 2;
 /// Bytes of an observation without its per-step arrays.
 pub(super) fn base_bytes(observation: &Observation) -> usize {
     let text = |value: &Option<String>| value.as_ref().map_or(0, String::capacity);
-    let strings = observation.id.capacity() * 2 // once more in the index of ids
+    let strings = observation.id.capacity()
         + observation.lane.capacity()
         + text(&observation.request_id)
         + text(&observation.x_request_id)

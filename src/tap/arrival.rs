@@ -1,7 +1,7 @@
 //! What a request's head tells: its route, whether its body can be read, and the ids to keep.
 
 use http::Method;
-use http::header::{self, HeaderMap, HeaderName};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 
 use super::route::{route, takes_stream_options};
@@ -39,8 +39,8 @@ pub(super) struct Arrival {
 impl Arrival {
     pub(super) fn read(parts: &Parts, tag: &TagSource) -> Self {
         let route = route(&parts.method, parts.uri.path());
-        let headers = &parts.headers;
-        let objection = objection(headers);
+        let fields = Fields::of(&parts.headers, &tag.header);
+        let objection = fields.objection();
         Self {
             route,
             asks_models: parts.method == Method::GET && parts.uri.path().ends_with("/v1/models"),
@@ -48,68 +48,102 @@ impl Arrival {
             is_readable: route.is_observed()
                 && !matches!(objection, Some(Skip::NotJson | Skip::Encoding)),
             objection,
-            takes_coding: takes_coding(headers),
-            x_request_id: text(headers, "x-request-id").map(cut_name),
-            trace_id: text(headers, "traceparent").and_then(trace_id),
-            tag: tag::read(headers, tag),
+            takes_coding: fields.takes_coding,
+            x_request_id: text(fields.x_request_id).map(cut_name),
+            trace_id: text(fields.traceparent).and_then(trace_id),
+            tag: text(fields.tag).and_then(tag::shown),
         }
     }
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Option<&'a str> {
-    headers.get(HeaderName::from_static(name))?.to_str().ok()
+/// The fields that are looked at, found in one pass. Of several with one name the first counts.
+#[derive(Default)]
+struct Fields<'a> {
+    content_type: Option<&'a HeaderValue>,
+    has_coding: bool,
+    takes_coding: bool,
+    covers_body: bool,
+    x_request_id: Option<&'a HeaderValue>,
+    traceparent: Option<&'a HeaderValue>,
+    tag: Option<&'a HeaderValue>,
 }
 
-fn objection(headers: &HeaderMap) -> Option<Skip> {
-    if coding(headers).is_some() {
-        Some(Skip::Encoding)
-    } else if !is_json(headers) {
-        Some(Skip::NotJson)
-    } else if COVERS_BODY.iter().any(|name| headers.contains_key(*name)) {
-        Some(Skip::Signed)
-    } else {
-        None
+impl<'a> Fields<'a> {
+    fn of(headers: &'a HeaderMap, tag: &HeaderName) -> Self {
+        let mut fields = Self::default();
+        for (name, value) in headers {
+            if name == tag {
+                fields.tag.get_or_insert(value);
+            }
+            match name.as_str() {
+                "content-type" => _ = fields.content_type.get_or_insert(value),
+                "content-encoding" => fields.has_coding |= codings(value).next().is_some(),
+                "accept-encoding" => fields.takes_coding |= codings(value).next().is_some(),
+                "x-request-id" => _ = fields.x_request_id.get_or_insert(value),
+                "traceparent" => _ = fields.traceparent.get_or_insert(value),
+                name => fields.covers_body |= COVERS_BODY.contains(&name),
+            }
+        }
+        fields
     }
+
+    /// Why the body can't be altered.
+    fn objection(&self) -> Option<Skip> {
+        if self.has_coding {
+            Some(Skip::Encoding)
+        } else if !self.content_type.is_some_and(is_json_type) {
+            Some(Skip::NotJson)
+        } else if self.covers_body {
+            Some(Skip::Signed)
+        } else {
+            None
+        }
+    }
+}
+
+fn text(value: Option<&HeaderValue>) -> Option<&str> {
+    value?.to_str().ok()
+}
+
+/// The content codings in a field's value but for `identity`, as written.
+fn codings(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
+    let codings = value.as_bytes().split(|&byte| byte == b',');
+    codings
+        .map(<[u8]>::trim_ascii)
+        .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
 }
 
 /// The content codings of a body, as written; none if it has none.
 pub(super) fn coding(headers: &HeaderMap) -> Option<String> {
-    let mut codings = Vec::new();
-    for value in headers.get_all(header::CONTENT_ENCODING) {
-        for coding in value
-            .as_bytes()
-            .split(|&byte| byte == b',')
-            .map(<[u8]>::trim_ascii)
-        {
-            if !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity") {
-                codings.push(String::from_utf8_lossy(coding).into_owned());
-            }
-        }
-    }
+    let values = headers.get_all(header::CONTENT_ENCODING);
+    let codings: Vec<_> = values
+        .into_iter()
+        .flat_map(codings)
+        .map(String::from_utf8_lossy)
+        .collect();
     (!codings.is_empty()).then(|| codings.join(", "))
 }
 
-/// The media type of a message without its parameters, in lower case.
-pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    Some(value.split(';').next()?.trim().to_ascii_lowercase())
+/// The media type of a message without its parameters, as written: its case means nothing.
+pub(super) fn media_type(headers: &HeaderMap) -> Option<&str> {
+    media_type_of(headers.get(header::CONTENT_TYPE)?)
+}
+
+fn media_type_of(content_type: &HeaderValue) -> Option<&str> {
+    let value = content_type.to_str().ok()?;
+    Some(value.split(';').next()?.trim())
 }
 
 /// Whether the message's body is JSON by its content type.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    media_type(headers).is_some_and(|media| media == "application/json" || media.ends_with("+json"))
+    headers.get(header::CONTENT_TYPE).is_some_and(is_json_type)
 }
 
-fn takes_coding(headers: &HeaderMap) -> bool {
-    headers
-        .get_all(header::ACCEPT_ENCODING)
-        .iter()
-        .any(|value| {
-            let tokens = value.as_bytes().split(|&byte| byte == b',');
-            tokens
-                .map(<[u8]>::trim_ascii)
-                .any(|token| !token.is_empty() && !token.eq_ignore_ascii_case(b"identity"))
-        })
+fn is_json_type(content_type: &HeaderValue) -> bool {
+    let media = media_type_of(content_type).unwrap_or_default();
+    let suffix = media.as_bytes().last_chunk::<5>();
+    media.eq_ignore_ascii_case("application/json")
+        || suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(b"+json"))
 }
 
 /// The trace id of a W3C `traceparent`: version, 32 hexadecimal digits, span, flags.

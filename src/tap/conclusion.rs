@@ -9,17 +9,24 @@ use super::learned::Fingerprint;
 use super::reply::Reply;
 use super::timing::{Moments, timing};
 use crate::engines;
-use crate::observation::{Acceptance, Observation, Outcome, Route, cut_name};
+use crate::observation::{Acceptance, Observation, Outcome, Route, new_id};
 
 impl Exchange {
     /// Makes the observation, counts it, and hands it on.
-    pub(super) fn conclude(&self, end: End, reply: Option<&Reply>) {
-        let outcome = self.outcome(end, reply);
-        self.learn(outcome, reply);
+    pub(super) fn conclude(&mut self, end: End, reply: Option<Reply>) {
+        let outcome = self.outcome(end, reply.as_ref());
+        self.learn(outcome, reply.as_ref());
+        let usage_seen = reply.as_ref().is_some_and(|reply| reply.usage_seen);
+        let mut reply = reply;
+        let fingerprint = reply
+            .as_mut()
+            .and_then(|reply| reply.system_fingerprint.take());
         let observation = self.observation(outcome, reply);
-        self.count(&observation, reply);
-        let fingerprint = reply.and_then(|reply| reply.system_fingerprint.as_deref());
-        self.tap.settings.runs.ended(&observation, fingerprint);
+        self.count(&observation, usage_seen);
+        self.tap
+            .settings
+            .runs
+            .ended(&observation, fingerprint.as_deref());
         self.tap.sink.record(Arc::new(observation));
     }
 
@@ -55,7 +62,7 @@ impl Exchange {
             Route::ChatCompletions | Route::Completions
         ) {
             let fingerprint = match &reply.system_fingerprint {
-                Some(value) => Some(Fingerprint::Value(cut_name(value).into())),
+                Some(value) => Some(learned.fingerprint_of(value)),
                 None => (outcome == Outcome::Complete
                     && !reply.finish_reasons.is_empty()
                     && reply.fault.is_none())
@@ -78,7 +85,8 @@ impl Exchange {
         self.request_is_read && !self.request.continuous_usage
     }
 
-    fn observation(&self, outcome: Outcome, reply: Option<&Reply>) -> Observation {
+    /// Makes the observation. What the exchange and the reply hold goes into it.
+    fn observation(&mut self, outcome: Outcome, reply: Option<Reply>) -> Observation {
         let ended = Instant::now();
         let moments = Moments {
             started: self.started,
@@ -86,10 +94,10 @@ impl Exchange {
             ended,
             connect: self.connect,
         };
-        let unknown = Reply::default();
-        let seen = reply.unwrap_or(&unknown);
+        let timing = timing(&moments, self.request.stream, reply.as_ref());
+        let mut seen = reply.unwrap_or_default();
         let sequences = self.request.n.saturating_mul(self.request.prompts);
-        let verdict = engines::read(&seen.payloads, &seen.usage, sequences);
+        let verdict = engines::conclude(std::mem::take(&mut seen.payloads), &seen.usage, sequences);
         if let Some(engine) = verdict.engine {
             self.tap.learned.engine_seen(engine);
         }
@@ -103,27 +111,24 @@ impl Exchange {
                 Some(Acceptance::Absent),
                 Some(absence::reason(
                     &self.request,
-                    seen,
+                    &seen,
                     &self.circumstances(outcome),
                 )),
             ),
             (true, _, acceptance) => (Some(acceptance), verdict.reason),
         };
+        let ended_at = self.started_at + ended.saturating_duration_since(self.started);
         Observation {
-            id: ulid::Ulid::generate().to_string(),
-            request_id: seen.response_id.clone(),
-            x_request_id: self.arrival.x_request_id.clone(),
-            trace_id: self.arrival.trace_id.clone(),
+            id: new_id(ended_at),
+            request_id: seen.response_id,
+            x_request_id: self.arrival.x_request_id.take(),
+            trace_id: self.arrival.trace_id.take(),
             started_at: self.started_at,
-            ended_at: self.started_at + ended.saturating_duration_since(self.started),
+            ended_at,
             lane: self.tap.settings.lane.clone(),
             route: self.arrival.route,
-            model: seen
-                .model
-                .as_deref()
-                .map(cut_name)
-                .or_else(|| self.request.model.clone()),
-            tag: self.arrival.tag.clone(),
+            model: seen.model.or_else(|| self.request.model.take()),
+            tag: self.arrival.tag.take(),
             run: self.run.as_deref().map(str::to_owned),
             stream: self.request.stream,
             n: self.request.n,
@@ -134,11 +139,11 @@ impl Exchange {
             outcome,
             acceptance,
             reason,
-            finish_reasons: seen.finish_reasons.clone(),
+            finish_reasons: seen.finish_reasons,
             facets: self.request.facets,
             usage: seen.usage,
-            timing: timing(&moments, self.request.stream, reply),
-            engine_metrics: seen.engine_metrics.clone(),
+            timing,
+            engine_metrics: seen.engine_metrics,
             content_chunks: seen.content_chunks,
             spec_decode_acceptance: verdict.records,
         }
@@ -155,12 +160,9 @@ impl Exchange {
         }
     }
 
-    fn count(&self, observation: &Observation, reply: Option<&Reply>) {
+    fn count(&self, observation: &Observation, usage_seen: bool) {
         let counters = &self.tap.counters;
-        counters
-            .outcomes
-            .with_label_values(&[observation.outcome.as_str()])
-            .inc();
+        self.tap.tally.ended(observation.outcome);
         if observation.acceptance == Some(Acceptance::Unobserved)
             && let Some(reason) = observation.reason
         {
@@ -172,9 +174,7 @@ impl Exchange {
         let (added, result) = match self.injection {
             Injection::None => return,
             Injection::TakenBack(added) => (added, "refused"),
-            Injection::Done(added) if reply.is_some_and(|reply| reply.usage_seen) => {
-                (added, "reported")
-            }
+            Injection::Done(added) if usage_seen => (added, "reported"),
             Injection::Done(added) if observation.outcome == Outcome::Complete => (added, "silent"),
             Injection::Done(added) => (added, "unfinished"),
         };

@@ -97,10 +97,7 @@ impl Tap {
     pub fn arrive(&self, parts: &request::Parts, at: Instant) -> Exchange {
         let arrival = Arrival::read(parts, &self.0.settings.tag);
         let tap = Arc::clone(&self.0);
-        tap.counters
-            .requests_in_flight
-            .with_label_values(&[arrival.route.as_str()])
-            .inc();
+        tap.tally.arrived(arrival.route);
         let run = arrival
             .route
             .is_observed()
@@ -259,7 +256,8 @@ impl Exchange {
             return None;
         }
         self.memory = Some(memory.clone());
-        let is_stream = media_type(&head.headers).as_deref() == Some("text/event-stream");
+        let is_stream = media_type(&head.headers)
+            .is_some_and(|media| media.eq_ignore_ascii_case("text/event-stream"));
         self.request.stream |= is_stream && !self.request_is_read;
         let coding = coding(&head.headers);
         self.is_plain = coding.is_none();
@@ -372,18 +370,8 @@ impl Exchange {
         if std::mem::replace(&mut self.finished, true) {
             return;
         }
-        let counters = &self.tap.counters;
         let route = self.arrival.route;
-        let code = match self.status {
-            Some(status) => status.as_u16().to_string(),
-            None => "none".to_owned(),
-        };
-        let labels = [route.as_str(), &code];
-        counters.requests.with_label_values(&labels).inc();
-        counters
-            .requests_in_flight
-            .with_label_values(&labels[..1])
-            .dec();
+        self.tap.tally.is_over(route, self.status);
         if let Some(engine) = self
             .models
             .take()
@@ -402,7 +390,7 @@ impl Exchange {
             }
             reply
         });
-        self.conclude(end, reply.as_ref());
+        self.conclude(end, reply);
     }
 }
 

@@ -90,6 +90,16 @@ impl Learned {
         self.state().fingerprint.clone()
     }
 
+    /// A fingerprint that was sent; the one last seen where it is the same, as it nearly always is.
+    pub(super) fn fingerprint_of(&self, sent: &str) -> Fingerprint {
+        match &self.state().fingerprint {
+            Some(Fingerprint::Value(known)) if **known == *sent => {
+                Fingerprint::Value(Arc::clone(known))
+            }
+            _ => Fingerprint::Value(sent.into()),
+        }
+    }
+
     /// vLLM's fingerprints begin with its name, so that they tell the engine too.
     pub(super) fn fingerprint_seen(&self, fingerprint: Fingerprint) {
         let mut state = self.state();

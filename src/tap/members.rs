@@ -8,6 +8,9 @@ use serde::Deserializer;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+/// Members for which there is room from the start: as many as most requests have at most.
+const USUAL_LENGTH: usize = 8;
+
 /// One member: its decoded name and its value's raw text.
 #[derive(Debug)]
 pub(super) struct Member<'a> {
@@ -23,6 +26,16 @@ pub(super) fn members(text: &[u8]) -> Option<Vec<Member<'_>>> {
     let members = deserializer.deserialize_map(Collect).ok()?;
     deserializer.end().ok()?;
     Some(members)
+}
+
+/// The text that a member's value is; none if it is no string.
+pub(super) fn text(value: &str) -> Option<Cow<'_, str>> {
+    let inner = value.strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') {
+        serde_json::from_str(value).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
 }
 
 /// Where `part`, a slice of `whole`, lies in it.
@@ -41,7 +54,7 @@ impl<'de> Visitor<'de> for Collect {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
+        let mut members = Vec::with_capacity(USUAL_LENGTH);
         while let Some(Name(name)) = map.next_key()? {
             let value: &RawValue = map.next_value()?;
             members.push(Member {

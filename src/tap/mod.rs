@@ -32,6 +32,7 @@ pub mod sse;
 #[cfg(test)]
 pub(crate) mod stand_in;
 pub mod tag;
+mod tally;
 mod timing;
 
 use std::sync::Arc;
@@ -80,6 +81,7 @@ pub struct Tap(Arc<Shared>);
 
 struct Shared {
     settings: TapSettings,
+    tally: tally::Tally,
     counters: TapCounters,
     sink: Arc<dyn ObservationSink>,
     learned: learned::Learned,
@@ -96,6 +98,7 @@ impl Tap {
         let (learned, in_flight) = Default::default();
         Self(Arc::new(Shared {
             settings,
+            tally: tally::Tally::new(counters.clone()),
             counters,
             sink,
             learned,

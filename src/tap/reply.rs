@@ -123,8 +123,10 @@ impl ReplyObserver {
 
     /// The same, reading what `options` say. To be set before the first bytes.
     pub fn reading(mut self, options: Options) -> Self {
-        self.options = options;
-        self.body.framed = Framed::new(self.body.declared, options);
+        if options != self.options {
+            self.options = options;
+            self.body.framed = Framed::new(self.body.declared, options);
+        }
         self
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::members::{Member, members};
+use super::members::{Member, members, text};
 use crate::observation::{Facets, OutputFormat, TemperatureBand, cut_name};
 
 /// The properties of a request that decide what is injected and explain what comes back.
@@ -53,11 +53,7 @@ pub(super) fn read(root: &[Member<'_>]) -> RequestFacts {
         let value = member.value;
         match &*member.name {
             "stream" => facts.stream = value == "true",
-            "model" => {
-                facts.model = serde_json::from_str::<String>(value)
-                    .ok()
-                    .map(|name| cut_name(&name))
-            }
+            "model" => facts.model = text(value).map(|name| cut_name(&name)),
             "prompt" => facts.prompts = count_prompts(value),
             "stream_options" => read_stream_options(value, &mut facts),
             "return_spec_tokens_details" => facts.spec_tokens_details = value == "true",

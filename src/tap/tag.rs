@@ -1,7 +1,7 @@
 //! The tag: a label that the client sets on a request, for grouping. It comes in a header, or in a member of the body,
 //! since gateways drop headers that they don't know.
 
-use http::header::{HeaderMap, HeaderName};
+use http::header::HeaderName;
 
 use super::members::Member;
 use super::members::members;
@@ -95,12 +95,8 @@ pub fn parse_header(text: &str) -> Result<HeaderName, String> {
     Ok(name)
 }
 
-/// The tag in a request's header.
-pub(super) fn read(headers: &HeaderMap, source: &TagSource) -> Option<String> {
-    shown(headers.get(&source.header)?.to_str().ok()?)
-}
-
-fn shown(text: &str) -> Option<String> {
+/// The tag that a text shows; none if it is blank.
+pub(super) fn shown(text: &str) -> Option<String> {
     let text = text.trim();
     (!text.is_empty()).then(|| cut_name(text))
 }
