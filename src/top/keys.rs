@@ -9,32 +9,25 @@ use crate::stats::Window;
 use clap::ValueEnum;
 
 /// The keys, and what each does.
-pub(super) const KEYS: [(&str, &str); 13] = [
+pub(super) const KEYS: [(&str, &str); 12] = [
     (
         "/",
-        "filter: model=NAME tag=NAME engine=NAME, or words of a request; Esc takes it back",
+        "filter: model=NAME tag=NAME engine=NAME, or words of a request",
     ),
     ("s", "sort requests: newest, length, latency, steps"),
-    (
-        "g",
-        "group the table by tag, model, engine, context, concurrency",
-    ),
+    ("g", "group by tag, model, engine, context, concurrency"),
     ("+ -", "longer or shorter window: 1m, 5m, 15m, 1h, all"),
-    (
-        "↑ ↓ j k",
-        "select a request; PgUp and PgDn by ten, Home and End",
-    ),
-    ("Enter", "all of the selected request; Esc back"),
+    ("↑ ↓ j k", "select a request; PgUp PgDn by ten, Home, End"),
+    ("Enter", "all of the selected request"),
     (
         "d",
-        "mark the figures of now, and show how far they move from there; again: no mark",
+        "mark the figures of now and show how far they move; again: no mark",
     ),
     ("p", "pause"),
     ("r", "ask again now"),
     ("?", "this help"),
     ("Esc", "back; takes the filter away"),
     ("q", "quit"),
-    ("Ctrl-C", "quit"),
 ];
 
 const PAGE: isize = 10;

@@ -17,7 +17,7 @@ mod requests;
 mod survival;
 
 /// Smallest screen on which the overview has all its parts.
-const SMALLEST: (u16, u16) = (60, 16);
+const SMALLEST: (u16, u16) = (76, 18);
 
 /// Draws the whole screen.
 pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model, palette: Palette) {
@@ -141,7 +141,7 @@ fn foot(model: &Model, palette: Palette) -> Line<'static> {
     }
     let keys = match model.screen {
         Screen::Overview => {
-            "/ filter  s sort  g group  +/- window  Enter detail  d mark  p pause  ? help  q quit"
+            "/ filter  s sort  g group  +- window  ⏎ open  d mark  p pause  ? help  q quit"
         }
         Screen::Detail(_) => "Esc back  ↑ ↓ scroll  q quit",
         Screen::Help => "Esc back  q quit",

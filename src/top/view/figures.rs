@@ -37,7 +37,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, palette: Pa
         return;
     };
     let figures = figures(summary);
-    let parts = Layout::horizontal(figures.iter().map(|_| Constraint::Fill(1))).split(area);
+    let parts = Layout::horizontal(figures.iter().map(|_| Constraint::Fill(1)))
+        .spacing(1)
+        .split(area);
     for (figure, part) in figures.iter().zip(parts.iter()) {
         frame.render_widget(Paragraph::new(lines(figure, model, palette)), *part);
     }
@@ -131,7 +133,7 @@ fn figures(summary: &Summary) -> [Shown; 6] {
         ),
         of("from drafts", "draft_token_share", 1, "%", 100.0, true),
         per_second(
-            "wasted drafts",
+            "wasted",
             wasted,
             wasted.map_or(0, |wasted| wasted as u64),
             "drafts",

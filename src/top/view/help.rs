@@ -8,11 +8,14 @@ use ratatui::widgets::{Paragraph, Wrap};
 use crate::top::keys::KEYS;
 use crate::top::palette::Palette;
 
-const READING: [&str; 5] = [
-    "length: tokens per verify step, the bonus token included. draft rate: accepted / drafted tokens.",
-    "from drafts: share of the output that came from drafts. record share: requests with numbers / all.",
-    "The map: a column per stretch of time, bright where many of its steps accepted that many drafts.",
-    "Bars: share of the steps that kept the draft at this place and all before; behind it the same among those that kept all before.",
+const READING: [&str; 8] = [
+    "length: tokens per verify step, the bonus token included",
+    "draft rate: accepted / drafted tokens",
+    "from drafts: share of the output that came from drafts",
+    "record share: requests with numbers / all requests",
+    "map: over time; bright where many steps accepted that many drafts",
+    "bars: steps that kept the draft at this place and all before;",
+    "      behind them the same among those that kept all before",
     "Dim figures are of fewer than 30 requests. Times are UTC.",
 ];
 

@@ -53,7 +53,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, palette: Pa
         .row_highlight_style(palette.selected());
     let mut state = TableState::default();
     if !requests.is_empty() {
-        state.select(Some(selected - first));
+        state.select(selected.checked_sub(first));
     }
     let [title_area, table_area] =
         ratatui::layout::Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
