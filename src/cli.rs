@@ -7,6 +7,7 @@ pub mod report;
 pub mod serve;
 pub mod simulate;
 pub mod token;
+pub mod top;
 mod value;
 
 use clap::{Parser, Subcommand};
@@ -26,6 +27,7 @@ Try it, without a GPU and without a network:
 In front of a vLLM that was started with --per-request-spec-decode-metrics summary:
   spectap serve --upstream http://127.0.0.1:8000
 then point clients at http://127.0.0.1:8090 and look at the numbers:
+  spectap top
   spectap report
 
 Exit codes: 0 done, 1 failed, 2 a flag or its value is wrong, 3 streams were cut when the grace was over.
@@ -62,6 +64,8 @@ pub enum Command {
     Report(report::ReportArgs),
     /// Compare runs with intervals, and say when there is no evidence of a difference.
     Compare(compare::CompareArgs),
+    /// Watch acceptance live in the terminal, of one tap or of several together.
+    Top(top::TopArgs),
     /// Run the simulated engine alone, for tests and benchmarks.
     Simulate(simulate::SimulateArgs),
 }

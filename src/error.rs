@@ -9,6 +9,7 @@ use crate::demo::DemoError;
 use crate::logs::LogError;
 use crate::report::ReportError;
 use crate::serve::StartError;
+use crate::top::TopError;
 
 /// Exit code for a wrong flag or value; clap uses it too.
 const USAGE: u8 = 2;
@@ -34,6 +35,9 @@ pub enum Error {
     /// The comparison failed.
     #[error(transparent)]
     Compare(#[from] CompareError),
+    /// The live view failed.
+    #[error(transparent)]
+    Top(#[from] TopError),
     /// The simulated engine failed.
     #[error(transparent)]
     Simulate(#[from] SimulateError),
@@ -51,6 +55,7 @@ impl Error {
         match self {
             Error::Log(_) | Error::Config(_) => USAGE.into(),
             Error::Simulate(SimulateError::Flag { .. })
+            | Error::Top(TopError::Filter(_) | TopError::Token { .. })
             | Error::Report(
                 ReportError::Token { .. } | ReportError::Query(_) | ReportError::NoStatistics,
             ) => USAGE.into(),

@@ -44,3 +44,4 @@ pub mod stats;
 pub mod store;
 pub mod switch;
 pub mod tap;
+pub mod top;

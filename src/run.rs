@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::error::{CUT, Error};
 use crate::proxy::Stopped;
 use crate::serve::Instance;
-use crate::{compare, demo, logs, report};
+use crate::{compare, demo, logs, report, top};
 
 /// Runs the command.
 ///
@@ -41,6 +41,10 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
                 Err(error) if !error.is_closed_pipe() => Err(error.into()),
                 _ => Ok(ExitCode::SUCCESS),
             },
+            Command::Top(args) => {
+                Ok(top::run(&args, stop_signal()?, &mut std::io::stdout()).await?)
+                    .map(|()| ExitCode::SUCCESS)
+            }
             Command::Simulate(args) => {
                 Ok(cli::simulate::run(args).await.map(|()| ExitCode::SUCCESS)?)
             }

@@ -81,13 +81,18 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
             "cli",
         ]),
     ),
+    // It asks taps as a report does.
+    (
+        "top",
+        Some(&["export", "stats", "observation", "record", "report", "cli"]),
+    ),
     // The double of an engine must not share a mistake with what it tests.
     ("simulate", Some(&[])),
     (
         "cli",
         Some(&[
             "config", "simulate", "report", "demo", "serve", "record", "export", "logs", "proxy",
-            "tap", "store", "stats",
+            "tap", "store", "stats", "top",
         ]),
     ),
     (

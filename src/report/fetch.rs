@@ -27,6 +27,9 @@ const SNAPSHOT: &str = "/api/v1/snapshot";
 /// The exchanges that are kept, as a records file.
 const EXPORT: &str = "/api/v1/export?format=jsonl";
 
+/// The newest exchanges.
+const REQUESTS: &str = "/api/v1/requests";
+
 /// The newest exchanges with numbers.
 const RECORDED: &str = "/api/v1/requests?acceptance=recorded&limit=1000";
 
@@ -161,6 +164,31 @@ pub(super) async fn recorded(
             }
         })?;
     Ok(page.requests)
+}
+
+/// Gets one page of the exchanges that the tap keeps, newest first, and what the next page begins after.
+pub(crate) async fn requests(
+    from: &str,
+    limit: usize,
+    after: Option<&str>,
+    token: Option<&str>,
+) -> Result<(Vec<Observation>, Option<String>), FetchError> {
+    #[derive(Deserialize)]
+    struct Page {
+        requests: Vec<Observation>,
+        next: Option<String>,
+    }
+    let from = from.trim_end_matches('/');
+    let after = after.map(|after| format!("&after={after}"));
+    let parameters = format!("limit={limit}{}", after.unwrap_or_default());
+    let body = get(from, REQUESTS, &parameters, token).await?;
+    let page: Page = serde_json::from_slice(&body).map_err(|error| FetchError::NotThat {
+        from: from.into(),
+        path: REQUESTS,
+        what: "list of exchanges",
+        reason: error.to_string(),
+    })?;
+    Ok((page.requests, page.next))
 }
 
 async fn get(

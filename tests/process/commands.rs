@@ -24,7 +24,7 @@ pub(crate) fn simulate(engine: &str) -> (Running, SocketAddr) {
     (running, address)
 }
 
-fn chat(data: SocketAddr) -> String {
+pub(crate) fn chat(data: SocketAddr) -> String {
     let mut client = TcpStream::connect(data).unwrap();
     let request = format!(
         "POST /v1/chat/completions?api=hidden-query HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nAuthorization: Bearer hidden-key\r\n\
@@ -38,7 +38,7 @@ fn chat(data: SocketAddr) -> String {
 }
 
 /// Reports until the exchange of a client that already has its answer is in it.
-fn report(admin: SocketAddr, more: &[&str]) -> String {
+pub(crate) fn report(admin: SocketAddr, more: &[&str]) -> String {
     let from = format!("http://{admin}");
     let base = ["report", "--from", &from];
     for _ in 0..200 {
