@@ -7,24 +7,18 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
+use super::client_http1::{self, HEAD_LIMIT};
 use super::exchange::Hop;
 use super::outlet::{MarkedSocket, Outlet, Waiting};
 
-/// Most header fields of one request. hyper's own limit is 100; a real vLLM takes 2,000. Above 100 hyper makes room for
-/// all of them anew for each head, which costs 64 bytes each.
-const MOST_HEADERS: usize = 2048;
-
 /// Largest head, and largest write buffer, of one connection in bytes.
 pub(super) const LARGEST_HEAD: usize = 1 << 20;
-
-/// How long a client may take for a request's head. It also closes idle client connections.
-const HEAD_LIMIT: Duration = Duration::from_secs(30);
 
 /// Most requests that run at the same time on one HTTP/2 connection.
 const MOST_STREAMS: u32 = 1024;
@@ -35,37 +29,20 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// First pause between two looks at a beginning that is too short to tell; each is twice as long as the one before.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// How HTTP is spoken with clients.
+/// How HTTP/2 is spoken with clients.
 pub(super) struct Server {
-    http1: http1::Builder,
     http2: http2::Builder<TokioExecutor>,
-}
-
-/// How HTTP/1 is spoken.
-pub(super) fn http1() -> http1::Builder {
-    let mut server = http1::Builder::new();
-    server
-        .preserve_header_case(true)
-        .auto_date_header(false)
-        .half_close(false)
-        .max_headers(MOST_HEADERS)
-        .max_buf_size(LARGEST_HEAD);
-    server
 }
 
 impl Server {
     pub(super) fn new() -> Self {
-        let mut http1 = http1();
-        http1
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_LIMIT);
         let mut http2 = http2::Builder::new(TokioExecutor::new());
         http2
             .auto_date_header(false)
             .max_concurrent_streams(MOST_STREAMS)
             .max_header_list_size(LARGEST_HEAD as u32)
             .timer(TokioTimer::new());
-        Self { http1, http2 }
+        Self { http2 }
     }
 }
 
@@ -81,7 +58,7 @@ pub(super) async fn serve(
         () = drain.cancelled() => return,
     };
     match begins {
-        Ok(Ok(false)) => serve_http1(&server, stream, hop, drain).await,
+        Ok(Ok(false)) => client_http1::serve(stream, hop, drain).await,
         // Rare, and larger: no room is kept for it in each client's task.
         Ok(Ok(true)) => Box::pin(serve_http2(&server, stream, hop, drain)).await,
         // It left, or said nothing.
@@ -104,26 +81,6 @@ async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
         tokio::time::sleep(pause).await;
         pause *= 2;
     }
-}
-
-async fn serve_http1(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: CancellationToken) {
-    let outlet = Arc::new(Outlet::default());
-    let socket = MarkedSocket::new(TokioIo::new(stream), Arc::clone(&outlet));
-    let service = service_fn(move |request| {
-        let (hop, outlet) = (Arc::clone(&hop), Arc::clone(&outlet));
-        // hyper keeps room for this future as long as the client stays; what is needed up to the head alone is large.
-        let exchange = Box::pin(async move { hop.exchange(request, outlet).await });
-        async move { Ok::<_, Infallible>(exchange.await) }
-    });
-    let connection = server.http1.serve_connection(socket, service);
-    let mut connection = pin!(connection.with_upgrades());
-    // Its error is the client's own doing, or the cut that the client was meant to see.
-    tokio::select! {
-        biased;
-        _ = connection.as_mut() => return,
-        () = drain.cancelled() => connection.as_mut().graceful_shutdown(),
-    }
-    let _ = connection.await;
 }
 
 async fn serve_http2(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: CancellationToken) {

@@ -12,7 +12,6 @@ use http_body_util::{Either, Full};
 use hyper::body::{Body, Incoming};
 
 use super::body::RelayBody;
-use super::clients::Clients;
 use super::headers::{Field, end_to_end, join_cookies, only_chunked, wants_switch};
 use super::held_reply::{Rest, join, read_reply};
 use super::outlet::Outlet;
@@ -20,7 +19,7 @@ use super::pool::{Lease, Pool};
 use super::refusal::Refusal;
 use super::reply::Reply;
 use super::request_body::{Held, Hold, HoldBudget, RequestBody, hold};
-use super::tunnel;
+use super::tunnel::Tunnel;
 use crate::counters::TapCounters;
 use crate::tap::{self, Tap};
 
@@ -37,7 +36,6 @@ pub(super) struct Hop {
     /// Whether what is no idempotent method may be sent again.
     replay: bool,
     held: HoldBudget,
-    clients: Clients,
     counters: TapCounters,
 }
 
@@ -73,29 +71,19 @@ impl Hop {
             pool,
             replay,
             held,
-            clients: Clients::default(),
             counters,
         }
     }
 
-    /// Everything that is open here.
-    pub(super) fn clients(&self) -> &Clients {
-        &self.clients
-    }
-
     /// Serves one request.
-    pub(super) async fn exchange(
-        &self,
-        mut request: Request<Incoming>,
-        outlet: Arc<Outlet>,
-    ) -> Answer {
-        let switch = hyper::upgrade::on(&mut request);
+    pub(super) async fn exchange(&self, request: Request<Incoming>, outlet: Arc<Outlet>) -> Answer {
         let (parts, incoming) = request.into_parts();
-        let mut exchange = self.tap.arrive(&parts, Instant::now());
+        // In a box of its own: it is large, and passes through many hands.
+        let mut exchange = Box::new(self.tap.arrive(&parts, Instant::now()));
         match self.relay(parts, incoming, &mut exchange).await {
             Ok((head, _, lease)) if head.status == StatusCode::SWITCHING_PROTOCOLS => {
                 exchange.head(&head, lease.memory(), Instant::now());
-                self.clients.spawn(tunnel::join(switch, lease, exchange));
+                outlet.switch(Tunnel::new(lease, exchange));
                 Response::from_parts(head, Either::Right(Full::default()))
             }
             Ok((head, body, lease)) => self.answer(head, body, lease, exchange, outlet).await,
@@ -147,7 +135,7 @@ impl Hop {
             let address = self.pool.address().to_string();
             return Err(Refusal::NotHttp(address, "unasked for".to_owned()));
         }
-        head.headers = response_headers(&head, client_is_http10);
+        head.headers = response_headers(&mut head, client_is_http10);
         Ok((head, body, lease))
     }
 
@@ -165,7 +153,9 @@ impl Hop {
         };
         let wants_body = exchange.wants_body();
         let authority = parts.uri.authority().cloned();
-        let mut headers = end_to_end(&parts.headers, wants_switch(&parts), |name, _| {
+        let switches = wants_switch(&parts);
+        let received = std::mem::take(&mut parts.headers);
+        let mut headers = end_to_end(received, switches, |name, _| {
             // A held body has been read whole, so that the expectation is already met.
             let met = wants_body && name == header::EXPECT;
             // A message with both is read by its transfer coding (RFC 9112 section 6.3).
@@ -277,7 +267,7 @@ impl Hop {
         mut head: response::Parts,
         body: Incoming,
         lease: Lease,
-        mut exchange: tap::Exchange,
+        mut exchange: Box<tap::Exchange>,
         outlet: Arc<Outlet>,
     ) -> Answer {
         if is_close_delimited(&head, &body) {
@@ -288,7 +278,7 @@ impl Hop {
         let filter = exchange.head(&head, lease.memory(), Instant::now());
         if filter.is_some() {
             // The one allowed change of framing: what must be taken out can't be counted before.
-            head.headers = end_to_end(&head.headers, false, |name, _| match name {
+            head.headers = end_to_end(head.headers, false, |name, _| match name {
                 &header::CONTENT_LENGTH => Field::Drop,
                 _ => Field::Keep,
             });
@@ -402,13 +392,14 @@ fn is_close_delimited(head: &response::Parts, body: &Incoming) -> bool {
 }
 
 /// The response's end-to-end fields, framed for this hop.
-fn response_headers(head: &response::Parts, client_is_http10: bool) -> HeaderMap {
+fn response_headers(head: &mut response::Parts, client_is_http10: bool) -> HeaderMap {
     let chunked = head.headers.contains_key(header::TRANSFER_ENCODING);
-    let switches = head.status == StatusCode::SWITCHING_PROTOCOLS;
-    end_to_end(&head.headers, switches, |name, _| {
+    let status = head.status;
+    let switches = status == StatusCode::SWITCHING_PROTOCOLS;
+    end_to_end(std::mem::take(&mut head.headers), switches, |name, _| {
         let drop = match *name {
             // A 204 has no body, whatever it announces; a message with both framings is read by its coding.
-            header::CONTENT_LENGTH => chunked || head.status == StatusCode::NO_CONTENT,
+            header::CONTENT_LENGTH => chunked || status == StatusCode::NO_CONTENT,
             header::TRANSFER_ENCODING => client_is_http10,
             _ => false,
         };

@@ -20,7 +20,7 @@ use prometheus::Registry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::address::UpstreamAddress;
-use super::client::http1 as server;
+use super::client_http1::roomy as server;
 use super::connection::client;
 use super::exchange::{Hop, Outgoing};
 use super::headers::wants_switch;

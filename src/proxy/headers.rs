@@ -32,17 +32,22 @@ pub(super) enum Field {
     Drop,
 }
 
-/// Copies the end-to-end fields in their order. `TE: trailers` is issued again, as trailers do pass; so is the pair of
+/// Leaves the end-to-end fields in their order. `TE: trailers` is issued again, as trailers do pass; so is the pair of
 /// `Connection: upgrade` and `Upgrade` where the protocol shall be switched. `Transfer-Encoding` stays where it stands,
 /// since hyper frames by it.
 pub(super) fn end_to_end(
-    incoming: &HeaderMap,
+    incoming: HeaderMap,
     switches: bool,
     decide: impl Fn(&HeaderName, &HeaderValue) -> Field,
 ) -> HeaderMap {
-    let listed = listed_by_connection(incoming);
+    let stays =
+        |name, value| !HOP_BY_HOP.contains(name) && matches!(decide(name, value), Field::Keep);
+    if incoming.iter().all(|(name, value)| stays(name, value)) {
+        return incoming;
+    }
+    let listed = listed_by_connection(&incoming);
     let mut outgoing = HeaderMap::with_capacity(incoming.keys_len());
-    for (name, value) in incoming {
+    for (name, value) in &incoming {
         let again = match *name {
             header::TE if lists(value, b"trailers") => HeaderValue::from_static("trailers"),
             header::CONNECTION if switches && lists(value, b"upgrade") => {
@@ -153,7 +158,7 @@ mod tests {
             ("b", b"4"),
         ]);
         assert_eq!(
-            names(&end_to_end(&incoming, false, |_, _| Field::Keep)),
+            names(&end_to_end(incoming.clone(), false, |_, _| Field::Keep)),
             ["b", "b", "a"]
         );
     }
@@ -166,7 +171,7 @@ mod tests {
             ("connection", b"host, content-length, authorization"),
         ]);
         assert_eq!(
-            names(&end_to_end(&incoming, false, |_, _| Field::Keep)),
+            names(&end_to_end(incoming.clone(), false, |_, _| Field::Keep)),
             ["host", "content-length"]
         );
     }
@@ -175,7 +180,7 @@ mod tests {
     fn a_connection_value_that_is_no_text_is_harmless() {
         let incoming = map(&[("connection", b"\xff\xfe, close"), ("a", b"1")]);
         assert_eq!(
-            names(&end_to_end(&incoming, false, |_, _| Field::Keep)),
+            names(&end_to_end(incoming.clone(), false, |_, _| Field::Keep)),
             ["a"]
         );
     }
@@ -189,7 +194,7 @@ mod tests {
             ("a", b"2"),
         ]);
         assert!(wants_switch(&request(incoming.clone())));
-        let outgoing = end_to_end(&incoming, true, |_, _| Field::Keep);
+        let outgoing = end_to_end(incoming.clone(), true, |_, _| Field::Keep);
         assert_eq!(names(&outgoing), ["upgrade", "connection", "a"]);
         assert_eq!(outgoing["connection"], "upgrade");
         for lone in [
@@ -204,8 +209,8 @@ mod tests {
     #[test]
     fn te_passes_as_trailers_only() {
         let incoming = map(&[("te", b"gzip, trailers;q=1"), ("connection", b"te")]);
-        let outgoing = end_to_end(&incoming, false, |_, _| Field::Keep);
+        let outgoing = end_to_end(incoming.clone(), false, |_, _| Field::Keep);
         assert_eq!(outgoing["te"], "trailers");
-        assert!(end_to_end(&map(&[("te", b"gzip")]), false, |_, _| Field::Keep).is_empty());
+        assert!(end_to_end(map(&[("te", b"gzip")]), false, |_, _| Field::Keep).is_empty());
     }
 }

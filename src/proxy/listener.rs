@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 
 use super::client::{self, Server};
 use super::exchange::Hop;
@@ -28,9 +29,13 @@ pub enum Stopped {
 /// Serves clients until the drain begins, then lets running exchanges finish.
 pub(super) async fn serve(listener: TcpListener, hop: Arc<Hop>, stop: Stop) -> Stopped {
     let server = Arc::new(Server::new());
+    // Clients look at it often: those of one worker share no memory with those of another.
+    let drain = stop.drain.child_token();
+    let mut clients = JoinSet::new();
     loop {
         let stream = tokio::select! {
-            () = stop.drain.cancelled() => break,
+            () = drain.cancelled() => break,
+            Some(_) = clients.join_next() => continue,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
@@ -40,22 +45,21 @@ pub(super) async fn serve(listener: TcpListener, hop: Arc<Hop>, stop: Stop) -> S
             },
         };
         prepare_socket(&stream);
-        let client = client::serve(
+        clients.spawn(client::serve(
             Arc::clone(&server),
             stream,
             Arc::clone(&hop),
-            stop.drain.clone(),
-        );
-        hop.clients().spawn(client);
+            drain.clone(),
+        ));
     }
     drop(listener);
-    let stopped = tokio::select! {
-        () = hop.clients().ended() => Stopped::Drained,
+    let ended = async { while clients.join_next().await.is_some() {} };
+    // Those that are left are cut with the end of their set.
+    tokio::select! {
+        () = ended => Stopped::Drained,
         () = tokio::time::sleep(stop.grace) => Stopped::Cut,
         () = stop.cut.cancelled() => Stopped::Cut,
-    };
-    hop.clients().cut();
-    stopped
+    }
 }
 
 async fn rest_after(error: &io::Error) {

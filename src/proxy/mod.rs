@@ -8,11 +8,12 @@
 mod address;
 mod body;
 mod client;
-mod clients;
+mod client_http1;
 mod connection;
 mod exchange;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod head_room;
 mod headers;
 mod heard;
 mod held_reply;

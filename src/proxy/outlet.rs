@@ -21,6 +21,8 @@ use bytes::Bytes;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use smallvec::SmallVec;
 
+use super::head_room::HeadPhase;
+use super::tunnel::Tunnel;
 use crate::tap::{self, Content};
 
 /// Reads that wait for their look at most; more than hyper ever buffers of small reads.
@@ -32,6 +34,7 @@ pub(super) struct Outlet {
     state: Mutex<State>,
     /// The list of a connection that carries several responses.
     list: Option<Arc<Waiting>>,
+    head: HeadPhase,
 }
 
 /// The outlets of one connection that want to hear of its next flush. h2 flushes its socket also between two frames, so
@@ -46,10 +49,12 @@ pub(super) struct Waiting {
 struct State {
     /// Something was handed over since the last flush.
     is_unflushed: bool,
-    exchange: Option<tap::Exchange>,
+    exchange: Option<Box<tap::Exchange>>,
     /// One at a time, nearly always.
     waiting: SmallVec<[(Bytes, Option<Content>, Instant); 1]>,
     end: Option<tap::End>,
+    /// What the connection becomes once the client knows of the switch.
+    tunnel: Option<Box<Tunnel>>,
     /// Who waits for the next flush.
     flush: Option<Waker>,
 }
@@ -58,9 +63,24 @@ impl Outlet {
     /// One of several on a connection.
     pub(super) fn listed(list: Arc<Waiting>) -> Self {
         Self {
-            state: Mutex::default(),
             list: Some(list),
+            ..Self::default()
         }
+    }
+
+    /// How far hyper is with the request's head.
+    pub(super) fn head(&self) -> &HeadPhase {
+        &self.head
+    }
+
+    /// The response switches to another protocol.
+    pub(super) fn switch(&self, tunnel: Tunnel) {
+        self.state().tunnel = Some(Box::new(tunnel));
+    }
+
+    /// What the connection has become, now that HTTP is over on it.
+    pub(super) fn take_tunnel(&self) -> Option<Box<Tunnel>> {
+        self.state().tunnel.take()
     }
 
     /// Whether it is one of several on a connection.
@@ -82,7 +102,7 @@ impl Outlet {
     }
 
     /// A response begins: `exchange` wants to see its bytes.
-    pub(super) fn begin(self: &Arc<Self>, exchange: tap::Exchange) {
+    pub(super) fn begin(self: &Arc<Self>, exchange: Box<tap::Exchange>) {
         let mut state = self.state();
         state.settle();
         state.exchange = Some(exchange);
@@ -192,7 +212,12 @@ pub(super) trait Flushes {
 }
 
 impl Flushes for Outlet {
+    fn written(&self) {
+        self.head.note_unflushed(true);
+    }
+
     fn flushed(&self) {
+        self.head.note_unflushed(false);
         Outlet::flushed(self);
     }
 }
@@ -216,6 +241,10 @@ pub(super) struct MarkedSocket<S, F> {
 impl<S, F> MarkedSocket<S, F> {
     pub(super) fn new(inner: S, flushes: Arc<F>) -> Self {
         Self { inner, flushes }
+    }
+
+    pub(super) fn into_inner(self) -> S {
+        self.inner
     }
 }
 

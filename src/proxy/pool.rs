@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use hyper::body::Incoming;
-use prometheus::{IntGauge, IntGaugeVec};
+use prometheus::IntGauge;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
@@ -40,11 +40,13 @@ pub(super) struct Pool {
     parked: Arc<Notify>,
     /// How long a connection is kept idle, in milliseconds.
     idle_limit: AtomicU64,
-    connections: IntGaugeVec,
+    /// Gauges of connections in either state.
+    idle_count: IntGauge,
+    active_count: IntGauge,
 }
 
 struct Idle {
-    connection: Connection,
+    connection: Box<Connection>,
     since: Instant,
     _counted: Counted,
 }
@@ -52,16 +54,16 @@ struct Idle {
 impl Pool {
     /// A pool for `address`. Needs a running tokio runtime, for the task that closes idle connections.
     pub(super) fn new(address: UpstreamAddress, counters: &TapCounters) -> Arc<Self> {
-        for state in ["idle", "active"] {
-            // A gauge that nobody moved is shown as well.
-            counters.upstream_connections.with_label_values(&[state]);
-        }
+        // A gauge that nobody moved is shown as well.
+        let [idle_count, active_count] = ["idle", "active"]
+            .map(|state| counters.upstream_connections.with_label_values(&[state]));
         let pool = Arc::new(Self {
             address,
             idle: Mutex::default(),
             parked: Arc::default(),
             idle_limit: AtomicU64::new(IDLE_LIMIT.as_millis() as u64),
-            connections: counters.upstream_connections.clone(),
+            idle_count,
+            active_count,
         });
         tokio::spawn(close_idle(Arc::downgrade(&pool), Arc::clone(&pool.parked)));
         pool
@@ -87,7 +89,7 @@ impl Pool {
     /// A connection that no request has used.
     pub(super) async fn lease_new(self: &Arc<Self>) -> Result<Lease, Refusal> {
         let (connection, time) = Connection::open(&self.address).await?;
-        Ok(Lease::new(self, connection, false, time))
+        Ok(Lease::new(self, Box::new(connection), false, time))
     }
 
     fn idle_limit(&self) -> Duration {
@@ -109,7 +111,7 @@ impl Pool {
         }
     }
 
-    fn take_idle(&self) -> Option<Connection> {
+    fn take_idle(&self) -> Option<Box<Connection>> {
         let mut idle = self.idle();
         loop {
             let Idle {
@@ -124,11 +126,11 @@ impl Pool {
         }
     }
 
-    fn park(&self, connection: Connection) {
+    fn park(&self, connection: Box<Connection>) {
         self.idle().push(Idle {
             connection,
             since: Instant::now(),
-            _counted: Counted::begin(&self.connections, "idle"),
+            _counted: Counted::begin(&self.idle_count),
         });
         self.parked.notify_one();
     }
@@ -174,20 +176,26 @@ async fn close_idle(pool: Weak<Pool>, parked: Arc<Notify>) {
 /// One connection in the hands of one request. Dropped before it is given back, it closes.
 pub(super) struct Lease {
     pool: Arc<Pool>,
-    connection: Connection,
+    /// In a box of its own: it is large, and passes through many hands.
+    connection: Box<Connection>,
     reused: bool,
     connect_time: Duration,
     _counted: Counted,
 }
 
 impl Lease {
-    fn new(pool: &Arc<Pool>, connection: Connection, reused: bool, connect_time: Duration) -> Self {
+    fn new(
+        pool: &Arc<Pool>,
+        connection: Box<Connection>,
+        reused: bool,
+        connect_time: Duration,
+    ) -> Self {
         Self {
             pool: Arc::clone(pool),
             connection,
             reused,
             connect_time,
-            _counted: Counted::begin(&pool.connections, "active"),
+            _counted: Counted::begin(&pool.active_count),
         }
     }
 
@@ -247,10 +255,9 @@ impl Lease {
 pub(super) struct Counted(IntGauge);
 
 impl Counted {
-    fn begin(connections: &IntGaugeVec, state: &str) -> Self {
-        let gauge = connections.with_label_values(&[state]);
+    fn begin(gauge: &IntGauge) -> Self {
         gauge.inc();
-        Self(gauge)
+        Self(gauge.clone())
     }
 }
 

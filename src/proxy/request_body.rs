@@ -108,13 +108,11 @@ pub(super) async fn hold(mut incoming: Incoming, hold: &mut Hold) -> Result<Held
         }
     }
     let because = passes.unwrap_or(PassesBecause::TooLarge);
-    Ok(Held::Passes(
-        RequestBody::Streamed {
-            read,
-            rest: incoming,
-        },
-        because,
-    ))
+    let rest = Streamed {
+        read,
+        rest: incoming,
+    };
+    Ok(Held::Passes(RequestBody::Streamed(Box::new(rest)), because))
 }
 
 fn join(mut read: VecDeque<Frame<Bytes>>, length: usize) -> Bytes {
@@ -135,11 +133,14 @@ pub(super) enum RequestBody {
     /// Held bytes, `None` once sent. An empty chunked body is not yet at its end before it was asked for, or hyper
     /// would take its framing away.
     Held { bytes: Option<Bytes>, chunked: bool },
-    /// Frames already read, then the rest as it comes.
-    Streamed {
-        read: VecDeque<Frame<Bytes>>,
-        rest: Incoming,
-    },
+    /// Frames already read, then the rest as it comes. In a box, since hyper keeps room for 32 requests with each
+    /// connection.
+    Streamed(Box<Streamed>),
+}
+
+pub(super) struct Streamed {
+    read: VecDeque<Frame<Bytes>>,
+    rest: Incoming,
 }
 
 impl RequestBody {
@@ -151,10 +152,10 @@ impl RequestBody {
     }
 
     pub(super) fn streamed(incoming: Incoming) -> Self {
-        RequestBody::Streamed {
+        RequestBody::Streamed(Box::new(Streamed {
             read: VecDeque::new(),
             rest: incoming,
-        }
+        }))
     }
 }
 
@@ -171,9 +172,9 @@ impl Body for RequestBody {
                 let frame = bytes.take().filter(|bytes| !bytes.is_empty());
                 Poll::Ready(frame.map(|bytes| Ok(Frame::data(bytes))))
             }
-            RequestBody::Streamed { read, rest } => match read.pop_front() {
+            RequestBody::Streamed(body) => match body.read.pop_front() {
                 Some(frame) => Poll::Ready(Some(Ok(frame))),
-                None => Pin::new(rest).poll_frame(context),
+                None => Pin::new(&mut body.rest).poll_frame(context),
             },
         }
     }
@@ -185,7 +186,7 @@ impl Body for RequestBody {
                 bytes: Some(bytes),
                 chunked,
             } => bytes.is_empty() && !chunked,
-            RequestBody::Streamed { read, rest } => read.is_empty() && rest.is_end_stream(),
+            RequestBody::Streamed(body) => body.read.is_empty() && body.rest.is_end_stream(),
         }
     }
 
@@ -195,8 +196,8 @@ impl Body for RequestBody {
             RequestBody::Held { bytes, .. } => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
             }
-            RequestBody::Streamed { read, rest } if read.is_empty() => rest.size_hint(),
-            RequestBody::Streamed { .. } => SizeHint::default(),
+            RequestBody::Streamed(body) if body.read.is_empty() => body.rest.size_hint(),
+            RequestBody::Streamed(_) => SizeHint::default(),
         }
     }
 }

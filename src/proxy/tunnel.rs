@@ -1,25 +1,34 @@
 //! What becomes of a connection that switches to another protocol, a WebSocket for one: bytes go both ways as they come,
 //! and nobody looks at them.
 
-use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 
 use super::pool::Lease;
 use crate::tap::{self, End};
 
-/// Joins client and server until both sides have closed, once the client knows of the switch. The exchange lasts as long.
-pub(super) async fn join(client: OnUpgrade, server: Lease, exchange: tap::Exchange) {
-    let (mut server, read_ahead, _counted) = server.switched().await;
-    let tunnel = async {
-        let mut client = TokioIo::new(client.await.ok()?);
-        client.write_all(&read_ahead).await.ok()?;
-        copy_bidirectional(&mut client, &mut server).await.ok()
-    };
-    let end = match tunnel.await {
-        Some(_) => End::Complete,
-        // One side broke off.
-        None => End::Cancelled,
-    };
-    exchange.finish(end);
+/// The server's side of it, with the exchange, which lasts as long.
+pub(super) struct Tunnel {
+    server: Lease,
+    exchange: Box<tap::Exchange>,
+}
+
+impl Tunnel {
+    pub(super) fn new(server: Lease, exchange: Box<tap::Exchange>) -> Self {
+        Self { server, exchange }
+    }
+
+    /// Joins client and server until both sides have closed. The client knows of the switch.
+    pub(super) async fn join(self, mut client: impl AsyncRead + AsyncWrite + Unpin) {
+        let (mut server, read_ahead, _counted) = self.server.switched().await;
+        let tunnel = async {
+            client.write_all(&read_ahead).await?;
+            copy_bidirectional(&mut client, &mut server).await
+        };
+        let end = match tunnel.await {
+            Ok(_) => End::Complete,
+            // One side broke off.
+            Err(_) => End::Cancelled,
+        };
+        self.exchange.finish(end);
+    }
 }

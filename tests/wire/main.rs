@@ -12,6 +12,7 @@ mod bad_input;
 mod ends;
 mod first_request;
 mod framing;
+mod head_room;
 mod heads;
 mod http2;
 mod injection;
