@@ -7,7 +7,7 @@ use crate::compare::CompareError;
 use crate::config::ConfigError;
 use crate::demo::DemoError;
 use crate::logs::LogError;
-use crate::report::ReportError;
+use crate::report::{ReportError, ServerError};
 use crate::serve::StartError;
 
 /// Exit code for a wrong flag or value; clap uses it too.
@@ -52,7 +52,10 @@ impl Error {
             Error::Log(_) | Error::Config(_) => USAGE.into(),
             Error::Simulate(SimulateError::Flag { .. })
             | Error::Report(
-                ReportError::Token { .. } | ReportError::Query(_) | ReportError::NoStatistics,
+                ReportError::Token { .. }
+                | ReportError::Query(_)
+                | ReportError::NoStatistics
+                | ReportError::Server(ServerError::NoServer),
             ) => USAGE.into(),
             _ => ExitCode::FAILURE,
         }

@@ -99,9 +99,7 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
     ),
     (
         "config",
-        Some(&[
-            "cli", "record", "proxy", "tap", "store", "stats", "scrape",
-        ]),
+        Some(&["cli", "record", "proxy", "tap", "store", "stats", "scrape"]),
     ),
     ("run", None),
     ("serve", None),

@@ -50,18 +50,21 @@ pub(super) async fn engine_names(
 ) -> Result<Response, ApiError> {
     let source = match parameters.as_slice() {
         [] => None,
-        [(name, value)] if name == "source" => Some(engine_names::read_source(value).ok_or_else(
-            || ApiError::bad_parameter(format!("source={}: should be requests or server", shown(value))),
-        )?),
+        [(name, value)] if name == "source" => {
+            Some(engine_names::read_source(value).ok_or_else(|| {
+                ApiError::bad_parameter(format!(
+                    "source={}: should be requests or server",
+                    shown(value)
+                ))
+            })?)
+        }
         _ => {
             return Err(ApiError::bad_parameter(
                 "there is only the parameter source, requests or server",
             ));
         }
     };
-    let text = off_thread(move || {
-        Ok(engine_names::page(&state.statistics, &state.server, source))
-    })
-    .await?;
+    let text = off_thread(move || Ok(engine_names::page(&state.statistics, &state.server, source)))
+        .await?;
     Ok(([(CONTENT_TYPE, CLASSIC)], text).into_response())
 }

@@ -96,7 +96,9 @@ fn render(by_model: &BTreeMap<String, Counts>) -> String {
             .filter_map(|(model, counts)| {
                 let model = escaped(model);
                 let value = of(counts)?;
-                Some(format!("{name}{{engine=\"0\",model_name=\"{model}\"}} {value}\n"))
+                Some(format!(
+                    "{name}{{engine=\"0\",model_name=\"{model}\"}} {value}\n"
+                ))
             })
             .collect();
         if !series.is_empty() {

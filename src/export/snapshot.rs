@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::query::Query;
 use crate::record::EngineName;
+use crate::scrape::{Coverage, Server, ServerFigures, Stretch};
 use crate::stats::{
     FacetValue, Finding, Group, GroupKey, MOST_GROUPS, OTHER, Period, Statistics, Window,
 };
-use crate::scrape::{Coverage, Server, ServerFigures, Stretch};
 use crate::store::records::Manifest;
 
 /// Version of the snapshot's form; a reader refuses any other.

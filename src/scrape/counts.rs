@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 pub(super) const MOST_POSITIONS: u32 = 64;
 
 /// Who counted: one model on one rank.
-#[derive(
-    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Source {
     /// Whose series they are.
     pub engine: String,

@@ -103,10 +103,7 @@ impl Coverage {
             steps: share(seen(|tap| tap.steps), moved.steps),
             drafted: share(seen(|tap| tap.drafted), moved.drafted),
             accepted: share(seen(|tap| tap.accepted), moved.accepted),
-            generation_tokens: share(
-                seen(|tap| tap.generation_tokens),
-                moved.generation_tokens,
-            ),
+            generation_tokens: share(seen(|tap| tap.generation_tokens), moved.generation_tokens),
             unrecorded: unrecorded.collect(),
         }
     }

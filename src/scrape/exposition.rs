@@ -187,7 +187,11 @@ mod tests {
                 3.0,
             ),
             ("{\"m\",b=\"x\",\"a\"=\"y\"} 2", two, 2.0),
-            ("m{le=\"+Inf\"} +Inf", labelled(&[("le", "+Inf")]), f64::INFINITY),
+            (
+                "m{le=\"+Inf\"} +Inf",
+                labelled(&[("le", "+Inf")]),
+                f64::INFINITY,
+            ),
             (
                 r#"m{a="q\"\\\n{},= é"} 1"#,
                 labelled(&[("a", "q\"\\\n{},= é")]),

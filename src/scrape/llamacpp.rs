@@ -19,10 +19,7 @@ pub(super) const SCHEMA: Schema = Schema {
             "llamacpp:spec_decode_num_accepted_tokens_per_pos_total",
             Meaning::AcceptedAt("position"),
         ),
-        (
-            "llamacpp:tokens_predicted_total",
-            Meaning::GenerationTokens,
-        ),
+        ("llamacpp:tokens_predicted_total", Meaning::GenerationTokens),
         ("llamacpp:requests_processing", Meaning::Running),
     ],
     catch: Some("counters have six significant digits: beyond a million they move in jumps"),

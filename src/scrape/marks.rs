@@ -93,10 +93,7 @@ impl Marks {
             is_settled,
             quiet_since,
         };
-        let began = self
-            .runs
-            .back()
-            .is_none_or(|(run, _)| *run != mark.tap.run);
+        let began = self.runs.back().is_none_or(|(run, _)| *run != mark.tap.run);
         if began {
             let before = self.recent.back().unwrap_or(&mark).clone();
             self.runs.push_back((Arc::clone(&mark.tap.run), before));

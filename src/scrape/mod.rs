@@ -38,6 +38,6 @@ pub use fetch::{Fetched, Problem, Requester};
 pub use figures::{Counted, Gauge, ServerFigures};
 pub use marks::Stretch;
 pub use page::Page;
-pub use scraper::{Probe, Settings, TapSums, run};
+pub use scraper::{Probe, Settings, TapSums, run, version};
 pub use server::Server;
 pub use target::{Identity, NoPage, Target, find, identify};

@@ -99,10 +99,11 @@ impl Page {
             self.created.extend(created.map(|at| (source.clone(), at)));
             self.counts.insert(source, counts);
         }
-        self.gauges.extend(other.gauges.into_iter().map(|gauge| Gauge {
-            rank: named(gauge.rank),
-            ..gauge
-        }));
+        self.gauges
+            .extend(other.gauges.into_iter().map(|gauge| Gauge {
+                rank: named(gauge.rank),
+                ..gauge
+            }));
         self.running = match (self.running, other.running) {
             (Some(own), Some(others)) => Some(own.saturating_add(others)),
             (own, others) => own.or(others),
@@ -204,13 +205,7 @@ impl Reader {
         }
     }
 
-    fn take_gauge(
-        &mut self,
-        source: Source,
-        sample: &Sample<'_>,
-        about: &str,
-        k: Option<u64>,
-    ) {
+    fn take_gauge(&mut self, source: Source, sample: &Sample<'_>, about: &str, k: Option<u64>) {
         if !sample.value.is_finite() || self.page.gauges.len() >= MOST_GAUGES {
             return;
         }
@@ -253,7 +248,9 @@ impl Reader {
                 // Only bounds without a gap tell how many steps accepted exactly so many.
                 let bounds = up_to.into_iter().zip(0..);
                 for ((bound, up_to), _) in bounds.take_while(|((bound, _), next)| bound == next) {
-                    counts.accepted_at.insert(bound, steps.saturating_sub(up_to));
+                    counts
+                        .accepted_at
+                        .insert(bound, steps.saturating_sub(up_to));
                 }
             }
         }

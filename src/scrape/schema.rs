@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::{
-    llamacpp, lmdeploy, rapid_mlx, sglang, tensorrt_llm, tgi, tokenspeed, vllm, xllm,
-};
+use super::{llamacpp, lmdeploy, rapid_mlx, sglang, tensorrt_llm, tgi, tokenspeed, vllm, xllm};
 
 /// What a series counts or shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -171,7 +171,11 @@ impl Scraper {
     }
 
     async fn take(&mut self, pages: Vec<(usize, Page)>, tap: TapSums, was_quiet: bool) {
-        let urls: Vec<&str> = self.places.iter().filter_map(|it| it.url.as_deref()).collect();
+        let urls: Vec<&str> = self
+            .places
+            .iter()
+            .filter_map(|it| it.url.as_deref())
+            .collect();
         let (url, first) = (urls.join(" "), urls.first().map(|url| (*url).to_owned()));
         let is_first = self.server.readings().is_none();
         if is_first {
@@ -234,11 +238,7 @@ fn merged(mut pages: Vec<(Page, &&str)>) -> Page {
 }
 
 /// The version, where this engine is known to tell it.
-pub(super) async fn version(
-    requester: &Requester,
-    page: &str,
-    engine: Option<&str>,
-) -> Option<String> {
+pub async fn version(requester: &Requester, page: &str, engine: Option<&str>) -> Option<String> {
     let (path, member) = schema::of_engine(engine?)?.version?;
     let base: http::Uri = page.parse().ok()?;
     let url = format!("http://{}{path}", base.authority()?);

@@ -52,8 +52,8 @@ impl Server {
 
     /// Reads the page now, and waits until that is done, at most two seconds. Without a scraper it returns at once.
     pub async fn read_now(&self) {
-        let wake = self.0.wake.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(wake) = wake.clone() else { return };
+        let wake = self.wake();
+        let Some(wake) = wake else { return };
         let (done, is_done) = oneshot::channel();
         let reading = async {
             if wake.send(done).await.is_ok() {
@@ -62,6 +62,11 @@ impl Server {
             }
         };
         let _ = tokio::time::timeout(LONGEST_WAIT, reading).await;
+    }
+
+    fn wake(&self) -> Option<mpsc::Sender<oneshot::Sender<()>>> {
+        let wake = self.0.wake.lock().unwrap_or_else(PoisonError::into_inner);
+        wake.clone()
     }
 
     pub(super) fn found(&self, url: &str) {

@@ -12,7 +12,9 @@ pub(super) const SCHEMA: Schema = Schema {
         ("sglang:num_running_reqs", Meaning::Running),
         (
             "sglang:spec_accept_length",
-            gauge("acceptance length of the last decode-log interval, bonus token included; freezes when idle"),
+            gauge(
+                "acceptance length of the last decode-log interval, bonus token included; freezes when idle",
+            ),
         ),
         (
             "sglang:spec_accept_rate",

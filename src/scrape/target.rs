@@ -90,7 +90,10 @@ pub async fn identify(requester: &Requester, base: &str) -> Result<Identity, Pro
     let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
     Ok(Identity {
         owned_by: models.first().and_then(|model| text(&model["owned_by"])),
-        models: models.iter().filter_map(|model| text(&model["id"])).collect(),
+        models: models
+            .iter()
+            .filter_map(|model| text(&model["id"]))
+            .collect(),
         status: answer.status,
     })
 }

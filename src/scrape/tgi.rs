@@ -11,7 +11,9 @@ pub(super) const SCHEMA: Schema = Schema {
         ("tgi_request_skipped_tokens_bucket", Meaning::StepsUpTo),
         ("tgi_request_success", Meaning::Requests),
     ],
-    catch: Some("drafted tokens are not counted, so there is no acceptance rate; steps without drafts count as steps"),
+    catch: Some(
+        "drafted tokens are not counted, so there is no acceptance rate; steps without drafts count as steps",
+    ),
     positions_tell_k: false,
     version: Some(("/info", "version")),
 };

@@ -19,7 +19,9 @@ pub(super) const SCHEMA: Schema = Schema {
             Meaning::GenerationTokens,
         ),
     ],
-    catch: Some("drafted is steps times the configured width, not what was put before the verifier"),
+    catch: Some(
+        "drafted is steps times the configured width, not what was put before the verifier",
+    ),
     positions_tell_k: false,
     version: None,
 };

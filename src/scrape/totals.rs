@@ -154,7 +154,11 @@ mod tests {
             ("steps 30\naccepted 1", 101, 2),
         ] {
             totals.take(&page(text));
-            assert_eq!((steps(&totals), totals.resets), (Some(moved), resets), "{text}");
+            assert_eq!(
+                (steps(&totals), totals.resets),
+                (Some(moved), resets),
+                "{text}"
+            );
         }
         assert_eq!(sum(totals.whole().values()).steps, Some(201));
     }

@@ -35,7 +35,9 @@ fn in_flight(counters: &TapCounters) -> u64 {
     let metrics = families.iter().flat_map(|family| family.get_metric());
     let observed = metrics.filter(|metric| {
         let labels = metric.get_label();
-        labels.iter().all(|label| label.value() != Route::Other.as_str())
+        labels
+            .iter()
+            .all(|label| label.value() != Route::Other.as_str())
     });
     observed
         .map(|metric| metric.get_gauge().get_value().max(0.0) as u64)

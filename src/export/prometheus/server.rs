@@ -75,7 +75,7 @@ const MOST_SERIES: usize = 120;
 const MOST_GAUGES: usize = 16;
 
 /// Tells the fingerprint that the engine's responses carried last.
-pub type Fingerprint = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+type Fingerprint = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// Registers what is read from the engine's page.
 ///

@@ -140,19 +140,19 @@ fn metrics_of(counts: &Counts) -> Metrics {
             counts.rate().map(|rate| rate * 100.0),
             drafted,
         ),
-        ("total_spec_decode_steps", "count", total(counts.steps), steps),
+        (
+            "total_spec_decode_steps",
+            "count",
+            total(counts.steps),
+            steps,
+        ),
         (
             "total_accepted_draft_tokens",
             "tokens",
             total(counts.accepted),
             steps,
         ),
-        (
-            "total_draft_tokens",
-            "tokens",
-            total(counts.drafted),
-            steps,
-        ),
+        ("total_draft_tokens", "tokens", total(counts.drafted), steps),
         (
             "generation_tokens_per_step",
             "tokens",

@@ -12,7 +12,11 @@ fn whole_page(schema: &Schema) -> String {
         let at = |label: &str, counts: [u64; 3]| {
             let lines = counts.iter().enumerate();
             let lines = lines.map(|(position, count)| {
-                sample(name, &format!("{label}=\"{position}\",model_name=\"m\""), *count)
+                sample(
+                    name,
+                    &format!("{label}=\"{position}\",model_name=\"m\""),
+                    *count,
+                )
             });
             lines.collect::<String>()
         };
@@ -23,7 +27,8 @@ fn whole_page(schema: &Schema) -> String {
             Meaning::AcceptedAt(label) => at(label, [80, 50, 30]),
             Meaning::DraftedAt(label) => at(label, [100, 100, 100]),
             Meaning::StepsUpTo => {
-                let bucket = |le, count| sample(name, &format!("model_name=\"m\",le=\"{le}\""), count);
+                let bucket =
+                    |le, count| sample(name, &format!("model_name=\"m\",le=\"{le}\""), count);
                 bucket("0", 20) + &bucket("1.0", 50) + &bucket("2", 70) + &bucket("+Inf", 100)
             }
             Meaning::GenerationTokens => sample(name, "model_name=\"m\"", 260),
@@ -97,7 +102,11 @@ fn ranks_are_told_apart_copies_count_once_and_labels_may_come_in_any_order() {
         .iter()
         .map(|(source, counts)| {
             let model = source.model.as_deref().unwrap();
-            (model, source.rank.as_deref().unwrap(), counts.steps.unwrap())
+            (
+                model,
+                source.rank.as_deref().unwrap(),
+                counts.steps.unwrap(),
+            )
         })
         .collect();
     assert_eq!(steps, [("m", "0", 5), ("m", "1", 7), ("n", "0", 11)]);
@@ -132,19 +141,27 @@ fn so_many_sources_are_folded_and_no_count_is_lost() {
         .map(|rank| sample(name, &format!("engine=\"{rank}\""), 2))
         .collect();
     let page = Page::read(text.as_bytes());
-    assert_eq!((page.counts.len(), page.sum().steps), (MOST_SOURCES + 1, Some(1_000)));
+    assert_eq!(
+        (page.counts.len(), page.sum().steps),
+        (MOST_SOURCES + 1, Some(1_000))
+    );
 }
 
 #[test]
 fn a_real_page_of_vllm_is_read() {
-    let capture = include_bytes!("../../../tests/fixtures/captures/vllm-0.32.0/draft-model-detailed/metrics.http");
+    let capture = include_bytes!(
+        "../../../tests/fixtures/captures/vllm-0.32.0/draft-model-detailed/metrics.http"
+    );
     let page = Page::read(capture);
     let sum = page.sum();
     assert_eq!(
         (sum.steps, sum.drafted, sum.accepted),
         (Some(424), Some(1272), Some(458))
     );
-    assert_eq!(sum.accepted_at, BTreeMap::from([(0, 236), (1, 132), (2, 90)]));
+    assert_eq!(
+        sum.accepted_at,
+        BTreeMap::from([(0, 236), (1, 132), (2, 90)])
+    );
     assert_eq!((page.k, page.engine()), (Some(3), Some("vllm")));
     assert!(page.samples > 300, "{}", page.samples);
 }
