@@ -4,6 +4,7 @@ pub mod compare;
 pub mod demo;
 pub mod records;
 pub mod report;
+pub mod scrape;
 pub mod serve;
 pub mod simulate;
 pub mod token;

@@ -7,7 +7,7 @@ use crate::compare::CompareError;
 use crate::config::ConfigError;
 use crate::demo::DemoError;
 use crate::logs::LogError;
-use crate::report::ReportError;
+use crate::report::{ReportError, ServerError};
 use crate::serve::StartError;
 use crate::top::TopError;
 
@@ -57,7 +57,10 @@ impl Error {
             Error::Simulate(SimulateError::Flag { .. })
             | Error::Top(TopError::Filter(_) | TopError::Token { .. })
             | Error::Report(
-                ReportError::Token { .. } | ReportError::Query(_) | ReportError::NoStatistics,
+                ReportError::Token { .. }
+                | ReportError::Query(_)
+                | ReportError::NoStatistics
+                | ReportError::Server(ServerError::NoServer),
             ) => USAGE.into(),
             _ => ExitCode::FAILURE,
         }

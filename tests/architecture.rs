@@ -41,7 +41,12 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
     ("proxy", Some(&["tap", "counters"])),
     ("stats", Some(&["record", "observation", "clock"])),
     ("store", Some(&["record", "observation"])),
-    ("export", Some(&["stats", "store", "record", "observation"])),
+    // It shows times as observations do; what the tap has counted is handed to it.
+    ("scrape", Some(&["observation"])),
+    (
+        "export",
+        Some(&["stats", "store", "record", "observation", "scrape"]),
+    ),
     (
         "admin",
         Some(&[
@@ -52,6 +57,7 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
             "switch",
             "record",
             "runs",
+            "scrape",
         ]),
     ),
     (
@@ -66,6 +72,7 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
             "cli",
             "tap",
             "engines",
+            "scrape",
         ]),
     ),
     // A run is fetched as a report is.
@@ -92,12 +99,12 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
         "cli",
         Some(&[
             "config", "simulate", "report", "demo", "serve", "record", "export", "logs", "proxy",
-            "tap", "store", "stats", "top",
+            "tap", "store", "stats", "top", "scrape",
         ]),
     ),
     (
         "config",
-        Some(&["cli", "record", "proxy", "tap", "store", "stats"]),
+        Some(&["cli", "record", "proxy", "tap", "store", "stats", "scrape"]),
     ),
     ("run", None),
     ("serve", None),
