@@ -141,6 +141,10 @@ pub struct ServeArgs {
     #[arg(long, value_parser = parse_switch, env = "SPECTAP_PROTECT_METRICS")]
     pub protect_metrics: bool,
 
+    /// What clients and the engine may take.
+    #[command(flatten)]
+    pub limits: super::limits::LimitsArgs,
+
     /// The records file.
     #[command(flatten)]
     pub records: super::records::RecordsArgs,

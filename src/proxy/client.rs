@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::Hop;
+use super::limits::Seat;
 use super::outlet::{MarkedSocket, Outlet, Waiting};
 
 /// Most header fields of one request. hyper's own limit is 100; a real vLLM takes 2,000. Above 100 hyper makes room for
@@ -22,9 +23,6 @@ const MOST_HEADERS: usize = 2048;
 
 /// Largest head, and largest write buffer, of one connection in bytes.
 pub(super) const LARGEST_HEAD: usize = 1 << 20;
-
-/// How long a client may take for a request's head. It also closes idle client connections.
-const HEAD_LIMIT: Duration = Duration::from_secs(30);
 
 /// Most requests that run at the same time on one HTTP/2 connection.
 const MOST_STREAMS: u32 = 1024;
@@ -39,6 +37,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 pub(super) struct Server {
     http1: http1::Builder,
     http2: http2::Builder<TokioExecutor>,
+    /// How long a client may take for a request's head.
+    head_limit: Duration,
 }
 
 /// How HTTP/1 is spoken.
@@ -54,18 +54,22 @@ pub(super) fn http1() -> http1::Builder {
 }
 
 impl Server {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(head_limit: Duration) -> Self {
         let mut http1 = http1();
         http1
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_LIMIT);
+            .header_read_timeout(head_limit);
         let mut http2 = http2::Builder::new(TokioExecutor::new());
         http2
             .auto_date_header(false)
             .max_concurrent_streams(MOST_STREAMS)
             .max_header_list_size(LARGEST_HEAD as u32)
             .timer(TokioTimer::new());
-        Self { http1, http2 }
+        Self {
+            http1,
+            http2,
+            head_limit,
+        }
     }
 }
 
@@ -73,17 +77,18 @@ impl Server {
 pub(super) async fn serve(
     server: Arc<Server>,
     stream: TcpStream,
+    seat: Seat,
     hop: Arc<Hop>,
     drain: CancellationToken,
 ) {
     let begins = tokio::select! {
-        begins = tokio::time::timeout(HEAD_LIMIT, speaks_http2(&stream)) => begins,
+        begins = tokio::time::timeout(server.head_limit, speaks_http2(&stream)) => begins,
         () = drain.cancelled() => return,
     };
     match begins {
-        Ok(Ok(false)) => serve_http1(&server, stream, hop, drain).await,
+        Ok(Ok(false)) => serve_http1(&server, stream, seat, hop, drain).await,
         // Rare, and larger: no room is kept for it in each client's task.
-        Ok(Ok(true)) => Box::pin(serve_http2(&server, stream, hop, drain)).await,
+        Ok(Ok(true)) => Box::pin(serve_http2(&server, stream, seat, hop, drain)).await,
         // It left, or said nothing.
         Ok(Err(_)) | Err(_) => {}
     }
@@ -106,9 +111,15 @@ async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
     }
 }
 
-async fn serve_http1(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: CancellationToken) {
+async fn serve_http1(
+    server: &Server,
+    stream: TcpStream,
+    seat: Seat,
+    hop: Arc<Hop>,
+    drain: CancellationToken,
+) {
     let outlet = Arc::new(Outlet::default());
-    let socket = MarkedSocket::new(TokioIo::new(stream), Arc::clone(&outlet));
+    let socket = MarkedSocket::new(TokioIo::new(stream), seat, Arc::clone(&outlet));
     let service = service_fn(move |request| {
         let (hop, outlet) = (Arc::clone(&hop), Arc::clone(&outlet));
         // hyper keeps room for this future as long as the client stays; what is needed up to the head alone is large.
@@ -126,9 +137,15 @@ async fn serve_http1(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: C
     let _ = connection.await;
 }
 
-async fn serve_http2(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: CancellationToken) {
+async fn serve_http2(
+    server: &Server,
+    stream: TcpStream,
+    seat: Seat,
+    hop: Arc<Hop>,
+    drain: CancellationToken,
+) {
     let waiting = Arc::new(Waiting::default());
-    let socket = MarkedSocket::new(TokioIo::new(stream), Arc::clone(&waiting));
+    let socket = MarkedSocket::new(TokioIo::new(stream), seat, Arc::clone(&waiting));
     let list = Arc::clone(&waiting);
     let service = service_fn(move |request| {
         let hop = Arc::clone(&hop);

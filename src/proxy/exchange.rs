@@ -20,6 +20,7 @@ use super::pool::{Lease, Pool};
 use super::refusal::Refusal;
 use super::reply::Reply;
 use super::request_body::{Held, Hold, HoldBudget, RequestBody, hold};
+use super::timeouts::{BrokenOff, Late, Timeouts, Watch, within};
 use super::tunnel;
 use crate::counters::TapCounters;
 use crate::tap::{self, Tap};
@@ -36,6 +37,7 @@ pub(super) struct Hop {
     pool: Arc<Pool>,
     /// Whether what is no idempotent method may be sent again.
     replay: bool,
+    timeouts: Timeouts,
     held: HoldBudget,
     clients: Clients,
     counters: TapCounters,
@@ -65,6 +67,7 @@ impl Hop {
         tap: Tap,
         pool: Arc<Pool>,
         replay: bool,
+        timeouts: Timeouts,
         held: HoldBudget,
         counters: TapCounters,
     ) -> Self {
@@ -72,10 +75,16 @@ impl Hop {
             tap,
             pool,
             replay,
+            timeouts,
             held,
             clients: Clients::default(),
             counters,
         }
+    }
+
+    /// How long each side may take.
+    pub(super) fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
     }
 
     /// Everything that is open here.
@@ -91,27 +100,27 @@ impl Hop {
     ) -> Answer {
         let switch = hyper::upgrade::on(&mut request);
         let (parts, incoming) = request.into_parts();
-        let mut exchange = self.tap.arrive(&parts, Instant::now());
-        match self.relay(parts, incoming, &mut exchange).await {
+        let begun = Instant::now();
+        let mut exchange = self.tap.arrive(&parts, begun);
+        match self.relay(parts, incoming, begun, &mut exchange).await {
             Ok((head, _, lease)) if head.status == StatusCode::SWITCHING_PROTOCOLS => {
                 exchange.head(&head, lease.memory(), Instant::now());
                 self.clients.spawn(tunnel::join(switch, lease, exchange));
                 Response::from_parts(head, Either::Right(Full::default()))
             }
-            Ok((head, body, lease)) => self.answer(head, body, lease, exchange, outlet).await,
+            Ok((head, body, lease)) => {
+                let watch = Watch::new(&self.timeouts, begun, &self.counters);
+                self.answer(head, body, lease, watch, exchange, outlet)
+                    .await
+            }
             Err(refusal) => {
                 if refusal.is_upstream() {
                     self.counters
                         .upstream_errors
                         .with_label_values(&[refusal.kind()])
                         .inc();
-                    tracing::debug!(kind = refusal.kind(), %refusal, "no answer from upstream");
                 }
-                let response = refusal.response();
-                if refusal != Refusal::ClientLeft {
-                    exchange.refused(response.status());
-                }
-                response.map(Either::Right)
+                refuse(&refusal, exchange)
             }
         }
     }
@@ -120,18 +129,22 @@ impl Hop {
         &self,
         parts: request::Parts,
         incoming: Incoming,
+        begun: Instant,
         exchange: &mut tap::Exchange,
     ) -> Result<(response::Parts, Incoming, Lease), Refusal> {
+        let deadline = self.timeouts.total.map(|limit| begun + limit);
         let client_is_http10 = parts.version == Version::HTTP_10;
         let switches = wants_switch(&parts);
-        let mut outgoing = self.outgoing(parts, incoming, exchange).await?;
-        let (mut response, mut lease) = self.send(&mut outgoing, exchange).await?;
+        let outgoing = self.outgoing(parts, incoming, exchange);
+        let outgoing = within(deadline, outgoing).await;
+        let mut outgoing = outgoing.ok_or(Refusal::RequestTimeout)??;
+        let (mut response, mut lease) = self.send(&mut outgoing, deadline, exchange).await?;
         if exchange.wants_replay(response.status()) {
             // The engine refused what we altered: the client's own bytes decide.
             let first = response.status();
             drop((response, lease));
             outgoing.restore();
-            let replayed = self.send(&mut outgoing, exchange).await;
+            let replayed = self.send(&mut outgoing, deadline, exchange).await;
             exchange.replayed(
                 first,
                 replayed
@@ -235,8 +248,23 @@ impl Hop {
         self.outgoing(parts, incoming, &mut exchange).await
     }
 
-    /// Sends the request, once more on a new connection when a kept one turned out closed.
+    /// Gets a response's head by the deadline, if there is one.
     async fn send(
+        &self,
+        outgoing: &mut Outgoing,
+        deadline: Option<Instant>,
+        exchange: &mut tap::Exchange,
+    ) -> Result<(Response<Incoming>, Lease), Refusal> {
+        let sent = within(deadline, self.send_again(outgoing, exchange)).await;
+        sent.unwrap_or_else(|| Err(self.late(Late::Total)))
+    }
+
+    fn late(&self, late: Late) -> Refusal {
+        Refusal::Late(self.pool.address().to_string(), late)
+    }
+
+    /// Sends the request, once more on a new connection when a kept one turned out closed.
+    async fn send_again(
         &self,
         outgoing: &mut Outgoing,
         exchange: &mut tap::Exchange,
@@ -246,9 +274,11 @@ impl Hop {
         loop {
             exchange.connected(lease.connect_time());
             let (written, reused) = (Instant::now(), lease.is_reused());
-            let failure = match lease.send(request).await {
-                Ok(response) => return Ok((response, lease)),
-                Err(failure) => failure,
+            let deadline = self.timeouts.response_head.map(|limit| written + limit);
+            let failure = match within(deadline, lease.send(request)).await {
+                Some(Ok(response)) => return Ok((response, lease)),
+                Some(Err(failure)) => failure,
+                None => return Err(self.late(Late::Head)),
             };
             let stale = reused && !failure.answered && written.elapsed() <= STALE_WITHIN;
             request = match failure.unsent {
@@ -277,6 +307,7 @@ impl Hop {
         mut head: response::Parts,
         body: Incoming,
         lease: Lease,
+        watch: Option<Box<Watch>>,
         mut exchange: tap::Exchange,
         outlet: Arc<Outlet>,
     ) -> Answer {
@@ -295,7 +326,7 @@ impl Hop {
         }
         let bodiless = announced_length(&head)
             .filter(|length| *length == 0 || head.status == StatusCode::NOT_MODIFIED);
-        let mut reply = Reply::new(body, lease);
+        let mut reply = Reply::new(body, lease, watch);
         let mut read = None;
         if exchange.wants_reply() {
             let (mut pieces, rest) = read_reply(&mut reply, &mut exchange).await;
@@ -310,7 +341,9 @@ impl Hop {
                     pieces = VecDeque::from([mended]);
                 }
                 Rest::Reading => exchange.reply_passes(),
-                Rest::Broken(_) => {}
+                // Nothing of it went on yet.
+                Rest::Broken(BrokenOff::Late(late)) => return refuse(&self.late(late), exchange),
+                Rest::Broken(BrokenOff::Server(_)) => {}
             }
             read = Some((pieces, rest));
         }
@@ -350,6 +383,18 @@ impl Outgoing {
             }
         }
     }
+}
+
+/// spectap's own answer.
+fn refuse(refusal: &Refusal, exchange: tap::Exchange) -> Answer {
+    let response = refusal.response();
+    if refusal.is_upstream() {
+        tracing::debug!(kind = refusal.kind(), %refusal, "no answer from upstream");
+    }
+    if *refusal != Refusal::ClientLeft {
+        exchange.refused(response.status());
+    }
+    response.map(Either::Right)
 }
 
 /// Host rules of RFC 9112 section 3.2, which hyper does not enforce, and the forms of a target.

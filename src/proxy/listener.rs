@@ -1,6 +1,5 @@
 //! The data port: accepts clients, and stops in order.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +7,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::client::{self, Server};
 use super::exchange::Hop;
+use super::limits::Door;
 use super::worker::Stop;
-
-/// Pause after an accept that failed for want of file descriptors, so that the loop does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Idle time after which the system probes whether a peer is still there.
 const PROBE_AFTER: Duration = Duration::from_secs(60);
@@ -26,23 +23,23 @@ pub enum Stopped {
 }
 
 /// Serves clients until the drain begins, then lets running exchanges finish.
-pub(super) async fn serve(listener: TcpListener, hop: Arc<Hop>, stop: Stop) -> Stopped {
-    let server = Arc::new(Server::new());
+pub(super) async fn serve(
+    listener: TcpListener,
+    mut door: Door,
+    hop: Arc<Hop>,
+    stop: Stop,
+) -> Stopped {
+    let server = Arc::new(Server::new(hop.timeouts().head));
     loop {
-        let stream = tokio::select! {
+        let (stream, seat) = tokio::select! {
             () = stop.drain.cancelled() => break,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    rest_after(&error).await;
-                    continue;
-                }
-            },
+            accepted = door.next(&listener) => accepted,
         };
         prepare_socket(&stream);
         let client = client::serve(
             Arc::clone(&server),
             stream,
+            seat,
             Arc::clone(&hop),
             stop.drain.clone(),
         );
@@ -56,17 +53,6 @@ pub(super) async fn serve(listener: TcpListener, hop: Arc<Hop>, stop: Stop) -> S
     };
     hop.clients().cut();
     stopped
-}
-
-async fn rest_after(error: &io::Error) {
-    let client_left = matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
-    );
-    if !client_left {
-        tracing::warn!(%error, "can not accept a connection");
-        tokio::time::sleep(ACCEPT_PAUSE).await;
-    }
 }
 
 /// Small writes leave at once, and a peer that vanished without a word is noticed. A socket that refuses either works

@@ -21,6 +21,7 @@ use bytes::Bytes;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use smallvec::SmallVec;
 
+use super::limits::Seat;
 use crate::tap::{self, Content};
 
 /// Reads that wait for their look at most; more than hyper ever buffers of small reads.
@@ -211,11 +212,17 @@ impl Flushes for Waiting {
 pub(super) struct MarkedSocket<S, F> {
     inner: S,
     flushes: Arc<F>,
+    /// Its client's, also after a switch to another protocol.
+    _seat: Seat,
 }
 
 impl<S, F> MarkedSocket<S, F> {
-    pub(super) fn new(inner: S, flushes: Arc<F>) -> Self {
-        Self { inner, flushes }
+    pub(super) fn new(inner: S, seat: Seat, flushes: Arc<F>) -> Self {
+        Self {
+            inner,
+            flushes,
+            _seat: seat,
+        }
     }
 }
 
