@@ -122,8 +122,9 @@ async fn serve_http1(
     let socket = MarkedSocket::new(TokioIo::new(stream), seat, Arc::clone(&outlet));
     let service = service_fn(move |request| {
         let (hop, outlet) = (Arc::clone(&hop), Arc::clone(&outlet));
+        let arrived = hop.arrive(request);
         // hyper keeps room for this future as long as the client stays; what is needed up to the head alone is large.
-        let exchange = Box::pin(async move { hop.exchange(request, outlet).await });
+        let exchange = Box::pin(async move { hop.exchange(arrived, outlet).await });
         async move { Ok::<_, Infallible>(exchange.await) }
     });
     let connection = server.http1.serve_connection(socket, service);
@@ -150,7 +151,8 @@ async fn serve_http2(
     let service = service_fn(move |request| {
         let hop = Arc::clone(&hop);
         let outlet = Arc::new(Outlet::listed(Arc::clone(&list)));
-        async move { Ok::<_, Infallible>(hop.exchange(request, outlet).await) }
+        let arrived = hop.arrive(request);
+        async move { Ok::<_, Infallible>(hop.exchange(arrived, outlet).await) }
     });
     let mut connection = pin!(server.http2.serve_connection(socket, service));
     let mut drained = pin!(drain.cancelled());

@@ -10,6 +10,7 @@ use http::uri::{Authority, PathAndQuery};
 use http::{Method, Request, Response, StatusCode, Uri, Version, request, response};
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Incoming};
+use hyper::upgrade::OnUpgrade;
 
 use super::body::RelayBody;
 use super::clients::Clients;
@@ -41,6 +42,15 @@ pub(super) struct Hop {
     held: HoldBudget,
     clients: Clients,
     counters: TapCounters,
+}
+
+/// A request that is here, and nothing was done with it yet.
+pub(super) struct Arrived {
+    parts: request::Parts,
+    incoming: Incoming,
+    switch: OnUpgrade,
+    begun: Instant,
+    exchange: tap::Exchange,
 }
 
 /// A request ready to be sent, as often as it may be.
@@ -92,16 +102,31 @@ impl Hop {
         &self.clients
     }
 
-    /// Serves one request.
-    pub(super) async fn exchange(
-        &self,
-        mut request: Request<Incoming>,
-        outlet: Arc<Outlet>,
-    ) -> Answer {
+    /// Notes that a request is here. hyper does not begin with a request whose client is already gone again; it counts
+    /// all the same.
+    pub(super) fn arrive(&self, mut request: Request<Incoming>) -> Arrived {
         let switch = hyper::upgrade::on(&mut request);
         let (parts, incoming) = request.into_parts();
         let begun = Instant::now();
-        let mut exchange = self.tap.arrive(&parts, begun);
+        let exchange = self.tap.arrive(&parts, begun);
+        Arrived {
+            parts,
+            incoming,
+            switch,
+            begun,
+            exchange,
+        }
+    }
+
+    /// Serves one request.
+    pub(super) async fn exchange(&self, arrived: Arrived, outlet: Arc<Outlet>) -> Answer {
+        let Arrived {
+            parts,
+            incoming,
+            switch,
+            begun,
+            mut exchange,
+        } = arrived;
         match self.relay(parts, incoming, begun, &mut exchange).await {
             Ok((head, _, lease)) if head.status == StatusCode::SWITCHING_PROTOCOLS => {
                 exchange.head(&head, lease.memory(), Instant::now());

@@ -86,6 +86,21 @@ fn a_client_that_leaves_within_a_body_that_is_streamed_through_closes_the_engine
     all_is_over(&tap);
 }
 
+#[test]
+fn a_request_whose_client_is_gone_before_it_is_read_is_counted() {
+    // A place that is taken keeps it from being read before its client has left.
+    let origin = Origin::answering(vec![json("200 OK", "{}")]);
+    let tap = Tap::with(origin.address, &["--max-connections=1"]);
+    let first = Client::connect(tap.data);
+    tap.until_metric("spectap_client_connections", 1.0);
+    let mut second = Client::connect(tap.data);
+    second.send(post(PATH, "{}", ""));
+    drop(second);
+    drop(first);
+    assert_eq!(tap.observations(1)[0]["outcome"], "cancelled");
+    all_is_over(&tap);
+}
+
 /// An engine that answers its first request and from then on closes every connection as soon as it is asked; it counts
 /// the connections.
 fn dies_after_the_first() -> (std::net::SocketAddr, Arc<AtomicUsize>) {

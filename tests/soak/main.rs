@@ -46,7 +46,7 @@ const ENGINES: [EngineKind; 4] = [
 ];
 
 /// Share of the connections to engines that have a fault, in percent.
-const FAULTY: u8 = 30;
+const FAULTY: u8 = 40;
 
 fn duration() -> Duration {
     match std::env::var("SOAK_MINUTES") {
@@ -74,9 +74,13 @@ async fn engine(kind: EngineKind, seed: u64) -> Running {
 fn faulty(engine: SocketAddr, seed: u64) -> FaultProxy {
     FaultProxy::start(engine, move |number| {
         let mut rng = Rng::with_seed(seed ^ (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        // About what a request, or an answer, takes.
+        let (way, most) = *rng
+            .choice(&[(Way::Up, 3_000), (Way::Down, 12_000)])
+            .unwrap();
         (rng.u8(..100) < FAULTY).then(|| Fault {
-            way: if rng.u8(..4) == 0 { Way::Up } else { Way::Down },
-            after: After::Bytes(rng.usize(..12_000)),
+            way,
+            after: After::Bytes(rng.usize(..most)),
             kind: *rng
                 .choice(&[Kind::Delay, Kind::Stall, Kind::Cut, Kind::Reset, Kind::Drip])
                 .unwrap(),

@@ -46,7 +46,7 @@ pub(crate) fn sum(metrics: &BTreeMap<String, f64>, name: &str) -> f64 {
             .strip_prefix(name)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('{'))
     });
-    of_name.map(|(_, value)| value).sum()
+    of_name.fold(0.0, |sum, (_, value)| sum + value)
 }
 
 impl Vitals {
