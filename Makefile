@@ -2,10 +2,11 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo build test tools bench micro-bench fuzz e2e-vllm parity clean
+.PHONY: help demo build test tools bench micro-bench soak fuzz e2e-vllm parity clean
 
 PYTHON ?= python3
 FUZZ_SECONDS ?= 60
+SOAK_MINUTES ?= 30
 VENV := .venv
 PARITY := .work/parity
 export SPECTAP_TEST_PYTHON := $(CURDIR)/$(VENV)/bin/python
@@ -48,6 +49,10 @@ $(VENV)/.installed: tests/e2e/requirements.txt
 	else \
 		echo "tools: no Python environment; tests that need prometheus-client will skip" >&2; \
 	fi
+
+soak: ## random traffic with random faults for SOAK_MINUTES (30), then a stream of 1 GB to a slow reader
+	SOAK_MINUTES=$(SOAK_MINUTES) SOAK_STREAM_MIB=1024 cargo test --locked --test soak --test faults -- --nocapture \
+		under_faults_every_request a_long_stream_to_a_slow_reader
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each (60); what one finds stays in fuzz/artifacts
 	fuzz/run.sh $(FUZZ_SECONDS)

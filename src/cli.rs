@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod demo;
+pub mod limits;
 pub mod records;
 pub mod report;
 pub mod scrape;

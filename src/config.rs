@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use crate::cli::limits::MostConnections;
 use crate::cli::serve::{Inject, Ready, ServeArgs};
 use crate::cli::token;
-use crate::proxy::UpstreamAddress;
+use crate::proxy::{Timeouts, UpstreamAddress};
 use crate::record::EngineName;
 use crate::scrape::{self, Target};
 use crate::stats::Facet;
@@ -39,6 +40,10 @@ pub struct Config {
     pub ask_sglang_unary: bool,
     /// Whether an inference request may be sent again when a kept connection turns out closed.
     pub replay: bool,
+    /// Most client connections of each listener; `None`: what the limit of open files allows.
+    pub most_connections: Option<NonZeroUsize>,
+    /// How long each side may take.
+    pub timeouts: Timeouts,
     /// Time for running exchanges after a signal.
     pub grace: Duration,
     /// Time in which new connections are still accepted after a signal.
@@ -120,6 +125,17 @@ impl Config {
             ask_sglang: args.inject_sglang,
             ask_sglang_unary: args.inject_sglang_unary,
             replay: !args.no_replay,
+            most_connections: match args.limits.max_connections {
+                MostConnections::Auto => None,
+                MostConnections::Number(number) => Some(number),
+            },
+            timeouts: Timeouts {
+                head: args.limits.head_timeout,
+                connect: args.limits.connect_timeout,
+                response_head: args.limits.response_head_timeout,
+                idle: args.limits.idle_timeout,
+                total: args.limits.total_timeout,
+            },
             grace: args.grace,
             drain_delay: args.drain_delay,
             ready_needs_upstream: args.ready == Ready::Upstream,

@@ -2,7 +2,7 @@
 //!
 //! One set per instance, no global state. Label values come only from closed lists in this crate.
 
-use prometheus::{IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry};
+use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
 /// The counters of one instance. Cheap to clone: all handles share their values.
 #[derive(Clone, Debug)]
@@ -31,6 +31,10 @@ pub struct TapCounters {
     pub upstream_connections: IntGaugeVec,
     /// `spectap_upstream_retries_total`
     pub upstream_retries: IntCounter,
+    /// `spectap_client_connections`
+    pub client_connections: IntGauge,
+    /// `spectap_accept_pauses_total{reason}`
+    pub accept_pauses: IntCounterVec,
 }
 
 impl TapCounters {
@@ -113,6 +117,19 @@ impl TapCounters {
             upstream_retries: plain(
                 "spectap_upstream_retries_total",
                 "Requests sent again because a kept connection turned out closed.",
+            )?,
+            client_connections: {
+                let gauge = IntGauge::new(
+                    "spectap_client_connections",
+                    "Connections of clients that are open.",
+                )?;
+                registry.register(Box::new(gauge.clone()))?;
+                gauge
+            },
+            accept_pauses: counter(
+                "spectap_accept_pauses_total",
+                "Times that new clients had to wait before they were accepted, by reason.",
+                &["reason"],
             )?,
         })
     }

@@ -12,7 +12,7 @@ use crate::cli::demo::DemoArgs;
 use crate::config::Config;
 use crate::export::table::Look;
 use crate::export::{By, Query, Summary, summary, table};
-use crate::proxy::{UpstreamAddress, UpstreamAddressError};
+use crate::proxy::{Timeouts, UpstreamAddress, UpstreamAddressError};
 use crate::scrape::{self, Target};
 use crate::serve::{Instance, StartError};
 use crate::simulate::traffic::{self, Outcomes, Tally, Traffic};
@@ -165,6 +165,8 @@ fn tap_settings(args: &DemoArgs, engine_url: &str) -> Result<Config, UpstreamAdd
         expose_usage: ExposeUsage::AsRequested,
         ask_sglang: AskSglang::Auto,
         ask_sglang_unary: false,
+        most_connections: None,
+        timeouts: Timeouts::default(),
         grace: Duration::from_secs(10),
         drain_delay: Duration::ZERO,
         ready_needs_upstream: true,

@@ -112,8 +112,12 @@ fn stop_signal() -> Result<CancellationToken, std::io::Error> {
 
 /// Each stream needs two file descriptors; the soft limit of most systems allows 500 streams only.
 fn raise_file_limit() {
+    let before = rlimit::Resource::NOFILE.get_soft().unwrap_or_default();
     match rlimit::increase_nofile_limit(rlimit::INFINITY) {
-        Ok(limit) => tracing::debug!(limit, "file descriptors"),
+        Ok(limit) if limit > before => {
+            tracing::info!("up to {limit} open files, raised from {before}");
+        }
+        Ok(limit) => tracing::debug!(limit, "open files"),
         Err(error) => tracing::warn!(%error, "can not raise the limit of file descriptors"),
     }
 }

@@ -19,7 +19,7 @@ use crate::counters::TapCounters;
 use crate::export::{self, prometheus::BuildInfo};
 use crate::logs;
 use crate::observation::{Observation, ObservationSink};
-use crate::proxy::{Lane, Stop, Stopped, Workers};
+use crate::proxy::{self, Lane, Stop, Stopped, Workers};
 use crate::runs::{Property, Runs};
 use crate::scrape;
 use crate::stats::Statistics;
@@ -144,6 +144,10 @@ impl Instance {
             grace: config.grace,
             ..Stop::default()
         };
+        let most_connections = match config.most_connections {
+            Some(most) => most.get(),
+            None => proxy::clients_for(open_files(), listeners.len()),
+        };
         let mut lanes = Vec::new();
         let mut addresses = Vec::new();
         for (listener, upstream) in listeners {
@@ -170,6 +174,8 @@ impl Instance {
                 upstream,
                 tap,
                 replay: config.replay,
+                timeouts: config.timeouts,
+                most_clients: most_connections,
             });
         }
         let workers =
@@ -277,6 +283,13 @@ impl Instance {
         }
         stopped
     }
+}
+
+/// How many files the process may have open.
+fn open_files() -> u64 {
+    rlimit::Resource::NOFILE
+        .get_soft()
+        .unwrap_or(rlimit::INFINITY)
 }
 
 fn open_records(

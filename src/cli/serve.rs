@@ -145,6 +145,10 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub scrape: super::scrape::ScrapeArgs,
 
+    /// What clients and the engine may take.
+    #[command(flatten)]
+    pub limits: super::limits::LimitsArgs,
+
     /// The records file.
     #[command(flatten)]
     pub records: super::records::RecordsArgs,

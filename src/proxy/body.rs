@@ -13,6 +13,7 @@ use http_body::{Body, Frame, SizeHint};
 use super::held_reply::Rest;
 use super::outlet::Outlet;
 use super::reply::Reply;
+use super::timeouts::BrokenOff;
 use crate::tap::{self, End, Pushed};
 
 /// The body of a relayed response.
@@ -32,7 +33,7 @@ enum Stage {
     /// The server is through; what the filter held still goes out, and trailers behind it.
     Emptying(Option<Frame<Bytes>>),
     /// The server broke off; the error comes out once everything before it has left.
-    Failing(hyper::Error),
+    Failing(BrokenOff),
     /// Over.
     Ended,
 }
@@ -129,12 +130,12 @@ impl RelayBody {
 
 impl Body for RelayBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BrokenOff;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let this = self.get_mut();
         loop {
             let next = this.read_ahead.pop_front();

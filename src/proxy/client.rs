@@ -13,8 +13,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-use super::client_http1::{self, HEAD_LIMIT};
+use super::client_http1;
 use super::exchange::Hop;
+use super::limits::Seat;
 use super::outlet::{MarkedSocket, Outlet, Waiting};
 
 /// Largest head, and largest write buffer, of one connection in bytes.
@@ -32,33 +33,37 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// How HTTP/2 is spoken with clients.
 pub(super) struct Server {
     http2: http2::Builder<TokioExecutor>,
+    /// How long a client may take for a request's head.
+    head_limit: Duration,
 }
 
 impl Server {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(head_limit: Duration) -> Self {
         let mut http2 = http2::Builder::new(TokioExecutor::new());
         http2
             .auto_date_header(false)
             .max_concurrent_streams(MOST_STREAMS)
             .max_header_list_size(LARGEST_HEAD as u32)
             .timer(TokioTimer::new());
-        Self { http2 }
+        Self { http2, head_limit }
     }
 }
 
-/// Serves one client until it leaves. When the drain begins, it may finish what it has asked for.
+/// Serves one client until it leaves, and keeps its seat so long. When the drain begins, it may finish what it has asked
+/// for.
 pub(super) async fn serve(
     server: Arc<Server>,
     stream: TcpStream,
+    _seat: Seat,
     hop: Arc<Hop>,
     drain: CancellationToken,
 ) {
     let begins = tokio::select! {
-        begins = tokio::time::timeout(HEAD_LIMIT, speaks_http2(&stream)) => begins,
+        begins = tokio::time::timeout(server.head_limit, speaks_http2(&stream)) => begins,
         () = drain.cancelled() => return,
     };
     match begins {
-        Ok(Ok(false)) => client_http1::serve(stream, hop, drain).await,
+        Ok(Ok(false)) => client_http1::serve(stream, server.head_limit, hop, drain).await,
         // Rare, and larger: no room is kept for it in each client's task.
         Ok(Ok(true)) => Box::pin(serve_http2(&server, stream, hop, drain)).await,
         // It left, or said nothing.
@@ -90,7 +95,8 @@ async fn serve_http2(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: C
     let service = service_fn(move |request| {
         let hop = Arc::clone(&hop);
         let outlet = Arc::new(Outlet::listed(Arc::clone(&list)));
-        async move { Ok::<_, Infallible>(hop.exchange(request, outlet).await) }
+        let arrived = hop.arrive(request);
+        async move { Ok::<_, Infallible>(hop.exchange(arrived, outlet).await) }
     });
     let mut connection = pin!(server.http2.serve_connection(socket, service));
     let mut drained = pin!(drain.cancelled());

@@ -24,9 +24,6 @@ use super::outlet::{MarkedSocket, Outlet};
 /// Most header fields of one request. hyper's own limit is 100; a real vLLM takes 2,000.
 const MOST_HEADERS: usize = 2048;
 
-/// How long a client may take for a request's head. It also closes idle client connections.
-pub(super) const HEAD_LIMIT: Duration = Duration::from_secs(30);
-
 /// How HTTP/1 is spoken, with room for as many fields as hyper has by itself.
 fn small() -> http1::Builder {
     let mut server = http1::Builder::new();
@@ -45,17 +42,24 @@ pub(super) fn roomy() -> http1::Builder {
     server
 }
 
-/// Serves one client until it leaves. When the drain begins, it may finish what it has asked for.
-pub(super) async fn serve(stream: TcpStream, hop: Arc<Hop>, drain: CancellationToken) {
+/// Serves one client until it leaves. When the drain begins, it may finish what it has asked for. `head_limit`: how long
+/// it may take for a request's head.
+pub(super) async fn serve(
+    stream: TcpStream,
+    head_limit: Duration,
+    hop: Arc<Hop>,
+    drain: CancellationToken,
+) {
     let outlet = Arc::new(Outlet::default());
     let of_exchanges = Arc::clone(&outlet);
     let service = service_fn(move |request| {
         let (hop, outlet) = (Arc::clone(&hop), Arc::clone(&of_exchanges));
+        let arrived = hop.arrive(request);
         // hyper keeps room for this future as long as the client stays; what is needed up to the head alone is large.
-        let exchange = Box::pin(async move { hop.exchange(request, outlet).await });
+        let exchange = Box::pin(async move { hop.exchange(arrived, outlet).await });
         async move { Ok::<_, Infallible>(exchange.await) }
     });
-    converse(stream, service, outlet, HEAD_LIMIT, drain).await;
+    converse(stream, service, outlet, head_limit, drain).await;
 }
 
 /// Speaks HTTP/1 on a socket. `head_limit`: how long the client may take for a request's head.

@@ -24,9 +24,6 @@ use super::request_body::RequestBody;
 use super::turn::Turn;
 use crate::tap::ConnectionMemory;
 
-/// How long a connection may take to open.
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-
 /// Most header fields of one answer. Engines send ten; the room for two thousand, made anew for each answer, would cost
 /// more than all the rest of a short one.
 const MOST_HEADERS: usize = 256;
@@ -66,11 +63,14 @@ pub(super) struct SendFailure {
 }
 
 impl Connection {
-    /// Opens a connection, and tells how long that took.
-    pub(super) async fn open(address: &UpstreamAddress) -> Result<(Self, Duration), Refusal> {
+    /// Opens a connection within the limit, and tells how long that took.
+    pub(super) async fn open(
+        address: &UpstreamAddress,
+        limit: Duration,
+    ) -> Result<(Self, Duration), Refusal> {
         let begun = Instant::now();
         let connect = TcpStream::connect(address.host_and_port());
-        let stream = match tokio::time::timeout(CONNECT_LIMIT, connect).await {
+        let stream = match tokio::time::timeout(limit, connect).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 return Err(Refusal::ConnectRefused(address.to_string()));

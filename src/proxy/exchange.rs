@@ -19,6 +19,7 @@ use super::pool::{Lease, Pool};
 use super::refusal::Refusal;
 use super::reply::Reply;
 use super::request_body::{Held, Hold, HoldBudget, RequestBody, hold};
+use super::timeouts::{BrokenOff, Late, Timeouts, Watch, within};
 use super::tunnel::Tunnel;
 use crate::counters::TapCounters;
 use crate::tap::{self, Tap};
@@ -35,8 +36,17 @@ pub(super) struct Hop {
     pool: Arc<Pool>,
     /// Whether what is no idempotent method may be sent again.
     replay: bool,
+    timeouts: Timeouts,
     held: HoldBudget,
     counters: TapCounters,
+}
+
+/// A request that is here, and nothing was done with it yet.
+pub(super) struct Arrived {
+    parts: request::Parts,
+    incoming: Incoming,
+    begun: Instant,
+    exchange: Box<tap::Exchange>,
 }
 
 /// A request ready to be sent, as often as it may be.
@@ -63,6 +73,7 @@ impl Hop {
         tap: Tap,
         pool: Arc<Pool>,
         replay: bool,
+        timeouts: Timeouts,
         held: HoldBudget,
         counters: TapCounters,
     ) -> Self {
@@ -70,36 +81,59 @@ impl Hop {
             tap,
             pool,
             replay,
+            timeouts,
             held,
             counters,
         }
     }
 
-    /// Serves one request.
-    pub(super) async fn exchange(&self, request: Request<Incoming>, outlet: Arc<Outlet>) -> Answer {
+    /// How long each side may take.
+    pub(super) fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
+    }
+
+    /// Notes that a request is here. hyper does not begin with a request whose client is already gone again; it counts
+    /// all the same.
+    pub(super) fn arrive(&self, request: Request<Incoming>) -> Arrived {
         let (parts, incoming) = request.into_parts();
+        let begun = Instant::now();
         // In a box of its own: it is large, and passes through many hands.
-        let mut exchange = Box::new(self.tap.arrive(&parts, Instant::now()));
-        match self.relay(parts, incoming, &mut exchange).await {
+        let exchange = Box::new(self.tap.arrive(&parts, begun));
+        Arrived {
+            parts,
+            incoming,
+            begun,
+            exchange,
+        }
+    }
+
+    /// Serves one request.
+    pub(super) async fn exchange(&self, arrived: Arrived, outlet: Arc<Outlet>) -> Answer {
+        let Arrived {
+            parts,
+            incoming,
+            begun,
+            mut exchange,
+        } = arrived;
+        match self.relay(parts, incoming, begun, &mut exchange).await {
             Ok((head, _, lease)) if head.status == StatusCode::SWITCHING_PROTOCOLS => {
                 exchange.head(&head, lease.memory(), Instant::now());
                 outlet.switch(Tunnel::new(lease, exchange));
                 Response::from_parts(head, Either::Right(Full::default()))
             }
-            Ok((head, body, lease)) => self.answer(head, body, lease, exchange, outlet).await,
+            Ok((head, body, lease)) => {
+                let watch = Watch::new(&self.timeouts, begun, &self.counters);
+                self.answer(head, body, lease, watch, exchange, outlet)
+                    .await
+            }
             Err(refusal) => {
                 if refusal.is_upstream() {
                     self.counters
                         .upstream_errors
                         .with_label_values(&[refusal.kind()])
                         .inc();
-                    tracing::debug!(kind = refusal.kind(), %refusal, "no answer from upstream");
                 }
-                let response = refusal.response();
-                if refusal != Refusal::ClientLeft {
-                    exchange.refused(response.status());
-                }
-                response.map(Either::Right)
+                refuse(&refusal, exchange)
             }
         }
     }
@@ -108,18 +142,22 @@ impl Hop {
         &self,
         parts: request::Parts,
         incoming: Incoming,
+        begun: Instant,
         exchange: &mut tap::Exchange,
     ) -> Result<(response::Parts, Incoming, Lease), Refusal> {
+        let deadline = self.timeouts.total.map(|limit| begun + limit);
         let client_is_http10 = parts.version == Version::HTTP_10;
         let switches = wants_switch(&parts);
-        let mut outgoing = self.outgoing(parts, incoming, exchange).await?;
-        let (mut response, mut lease) = self.send(&mut outgoing, exchange).await?;
+        let outgoing = self.outgoing(parts, incoming, exchange);
+        let outgoing = within(deadline, outgoing).await;
+        let mut outgoing = outgoing.ok_or(Refusal::RequestTimeout)??;
+        let (mut response, mut lease) = self.send(&mut outgoing, deadline, exchange).await?;
         if exchange.wants_replay(response.status()) {
             // The engine refused what we altered: the client's own bytes decide.
             let first = response.status();
             drop((response, lease));
             outgoing.restore();
-            let replayed = self.send(&mut outgoing, exchange).await;
+            let replayed = self.send(&mut outgoing, deadline, exchange).await;
             exchange.replayed(
                 first,
                 replayed
@@ -225,8 +263,23 @@ impl Hop {
         self.outgoing(parts, incoming, &mut exchange).await
     }
 
-    /// Sends the request, once more on a new connection when a kept one turned out closed.
+    /// Gets a response's head by the deadline, if there is one.
     async fn send(
+        &self,
+        outgoing: &mut Outgoing,
+        deadline: Option<Instant>,
+        exchange: &mut tap::Exchange,
+    ) -> Result<(Response<Incoming>, Lease), Refusal> {
+        let sent = within(deadline, self.send_again(outgoing, exchange)).await;
+        sent.unwrap_or_else(|| Err(self.late(Late::Total)))
+    }
+
+    fn late(&self, late: Late) -> Refusal {
+        Refusal::Late(self.pool.address().to_string(), late)
+    }
+
+    /// Sends the request, once more on a new connection when a kept one turned out closed.
+    async fn send_again(
         &self,
         outgoing: &mut Outgoing,
         exchange: &mut tap::Exchange,
@@ -236,9 +289,11 @@ impl Hop {
         loop {
             exchange.connected(lease.connect_time());
             let (written, reused) = (Instant::now(), lease.is_reused());
-            let failure = match lease.send(request).await {
-                Ok(response) => return Ok((response, lease)),
-                Err(failure) => failure,
+            let deadline = self.timeouts.response_head.map(|limit| written + limit);
+            let failure = match within(deadline, lease.send(request)).await {
+                Some(Ok(response)) => return Ok((response, lease)),
+                Some(Err(failure)) => failure,
+                None => return Err(self.late(Late::Head)),
             };
             let stale = reused && !failure.answered && written.elapsed() <= STALE_WITHIN;
             request = match failure.unsent {
@@ -267,6 +322,7 @@ impl Hop {
         mut head: response::Parts,
         body: Incoming,
         lease: Lease,
+        watch: Option<Box<Watch>>,
         mut exchange: Box<tap::Exchange>,
         outlet: Arc<Outlet>,
     ) -> Answer {
@@ -285,7 +341,7 @@ impl Hop {
         }
         let bodiless = announced_length(&head)
             .filter(|length| *length == 0 || head.status == StatusCode::NOT_MODIFIED);
-        let mut reply = Reply::new(body, lease);
+        let mut reply = Reply::new(body, lease, watch);
         let mut read = None;
         if exchange.wants_reply() {
             let (mut pieces, rest) = read_reply(&mut reply, &mut exchange).await;
@@ -300,7 +356,9 @@ impl Hop {
                     pieces = VecDeque::from([mended]);
                 }
                 Rest::Reading => exchange.reply_passes(),
-                Rest::Broken(_) => {}
+                // Nothing of it went on yet.
+                Rest::Broken(BrokenOff::Late(late)) => return refuse(&self.late(late), exchange),
+                Rest::Broken(BrokenOff::Server(_)) => {}
             }
             read = Some((pieces, rest));
         }
@@ -340,6 +398,18 @@ impl Outgoing {
             }
         }
     }
+}
+
+/// spectap's own answer.
+fn refuse(refusal: &Refusal, exchange: Box<tap::Exchange>) -> Answer {
+    let response = refusal.response();
+    if refusal.is_upstream() {
+        tracing::debug!(kind = refusal.kind(), %refusal, "no answer from upstream");
+    }
+    if *refusal != Refusal::ClientLeft {
+        exchange.refused(response.status());
+    }
+    response.map(Either::Right)
 }
 
 /// Host rules of RFC 9112 section 3.2, which hyper does not enforce, and the forms of a target.

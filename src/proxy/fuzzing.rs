@@ -26,6 +26,7 @@ use super::exchange::{Hop, Outgoing};
 use super::headers::wants_switch;
 use super::pool::Pool;
 use super::request_body::HoldBudget;
+use super::timeouts::Timeouts;
 use crate::counters::TapCounters;
 use crate::tap::fuzzing::{Input, tap};
 use client::{Script, run};
@@ -49,13 +50,15 @@ fn hops() -> Option<[Hop; 2]> {
     let _entered = runtime.enter();
     let counters = TapCounters::register(&Registry::new()).ok()?;
     let address = UpstreamAddress::parse("http://127.0.0.1:1").ok()?;
-    let pool = Pool::new(address, &counters);
+    let timeouts = Timeouts::default();
+    let pool = Pool::new(address, timeouts.connect, &counters);
     Some([false, true].map(|alters| {
         let tap = tap(counters.clone(), alters);
         Hop::new(
             tap,
             pool.clone(),
             true,
+            timeouts,
             HoldBudget::default(),
             counters.clone(),
         )

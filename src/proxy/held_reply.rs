@@ -8,6 +8,7 @@ use http_body::Frame;
 use http_body_util::BodyExt;
 
 use super::reply::Reply;
+use super::timeouts::BrokenOff;
 use crate::tap;
 
 /// Largest reply that is held, in bytes.
@@ -20,7 +21,7 @@ pub(super) enum Rest {
     /// All of it is here, and trailers if there were any.
     Ended(Option<Frame<Bytes>>),
     /// The server broke off.
-    Broken(hyper::Error),
+    Broken(BrokenOff),
 }
 
 /// Reads a reply up to the limit; the tap sees it as it comes.

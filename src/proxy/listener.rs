@@ -1,6 +1,5 @@
 //! The data port: accepts clients, and stops in order.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,10 +8,8 @@ use tokio::task::JoinSet;
 
 use super::client::{self, Server};
 use super::exchange::Hop;
+use super::limits::Door;
 use super::worker::Stop;
-
-/// Pause after an accept that failed for want of file descriptors, so that the loop does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Idle time after which the system probes whether a peer is still there.
 const PROBE_AFTER: Duration = Duration::from_secs(60);
@@ -27,27 +24,27 @@ pub enum Stopped {
 }
 
 /// Serves clients until the drain begins, then lets running exchanges finish.
-pub(super) async fn serve(listener: TcpListener, hop: Arc<Hop>, stop: Stop) -> Stopped {
-    let server = Arc::new(Server::new());
+pub(super) async fn serve(
+    listener: TcpListener,
+    mut door: Door,
+    hop: Arc<Hop>,
+    stop: Stop,
+) -> Stopped {
+    let server = Arc::new(Server::new(hop.timeouts().head));
     // Clients look at it often: those of one worker share no memory with those of another.
     let drain = stop.drain.child_token();
     let mut clients = JoinSet::new();
     loop {
-        let stream = tokio::select! {
+        let (stream, seat) = tokio::select! {
             () = drain.cancelled() => break,
             Some(_) = clients.join_next() => continue,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    rest_after(&error).await;
-                    continue;
-                }
-            },
+            accepted = door.next(&listener) => accepted,
         };
         prepare_socket(&stream);
         clients.spawn(client::serve(
             Arc::clone(&server),
             stream,
+            seat,
             Arc::clone(&hop),
             drain.clone(),
         ));
@@ -59,17 +56,6 @@ pub(super) async fn serve(listener: TcpListener, hop: Arc<Hop>, stop: Stop) -> S
         () = ended => Stopped::Drained,
         () = tokio::time::sleep(stop.grace) => Stopped::Cut,
         () = stop.cut.cancelled() => Stopped::Cut,
-    }
-}
-
-async fn rest_after(error: &io::Error) {
-    let client_left = matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
-    );
-    if !client_left {
-        tracing::warn!(%error, "can not accept a connection");
-        tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 }
 

@@ -36,6 +36,8 @@ const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 /// Kept connections to one address.
 pub(super) struct Pool {
     address: UpstreamAddress,
+    /// How long a connection may take to open.
+    connect_limit: Duration,
     idle: Mutex<Vec<Idle>>,
     parked: Arc<Notify>,
     /// How long a connection is kept idle, in milliseconds.
@@ -53,12 +55,17 @@ struct Idle {
 
 impl Pool {
     /// A pool for `address`. Needs a running tokio runtime, for the task that closes idle connections.
-    pub(super) fn new(address: UpstreamAddress, counters: &TapCounters) -> Arc<Self> {
+    pub(super) fn new(
+        address: UpstreamAddress,
+        connect_limit: Duration,
+        counters: &TapCounters,
+    ) -> Arc<Self> {
         // A gauge that nobody moved is shown as well.
         let [idle_count, active_count] = ["idle", "active"]
             .map(|state| counters.upstream_connections.with_label_values(&[state]));
         let pool = Arc::new(Self {
             address,
+            connect_limit,
             idle: Mutex::default(),
             parked: Arc::default(),
             idle_limit: AtomicU64::new(IDLE_LIMIT.as_millis() as u64),
@@ -88,7 +95,7 @@ impl Pool {
 
     /// A connection that no request has used.
     pub(super) async fn lease_new(self: &Arc<Self>) -> Result<Lease, Refusal> {
-        let (connection, time) = Connection::open(&self.address).await?;
+        let (connection, time) = Connection::open(&self.address, self.connect_limit).await?;
         Ok(Lease::new(self, Box::new(connection), false, time))
     }
 

@@ -8,6 +8,8 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 
+use super::timeouts::Late;
+
 /// The header that only spectap's own errors carry.
 pub(super) const ERROR_HEADER: &str = "x-spectap-error";
 
@@ -46,6 +48,10 @@ pub(super) enum Refusal {
     Closed(String),
     #[error("the answer of {0} is not HTTP/1.1: {1}")]
     NotHttp(String, String),
+    #[error("the request's body was not here within --total-timeout")]
+    RequestTimeout,
+    #[error("{0} {1}")]
+    Late(String, Late),
 }
 
 impl Refusal {
@@ -77,6 +83,8 @@ impl Refusal {
             Refusal::ConnectFailed(..) => "connect-failed",
             Refusal::Closed(_) => "closed-early",
             Refusal::NotHttp(..) => "not-http",
+            Refusal::RequestTimeout => "request-timeout",
+            Refusal::Late(_, late) => late.kind(),
         }
     }
 
@@ -92,7 +100,8 @@ impl Refusal {
             }
             Refusal::Connect => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::TransferCoding => StatusCode::NOT_IMPLEMENTED,
-            Refusal::ConnectTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
+            Refusal::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+            Refusal::ConnectTimeout(_) | Refusal::Late(..) => StatusCode::GATEWAY_TIMEOUT,
             _ => StatusCode::BAD_GATEWAY,
         }
     }

@@ -1,7 +1,7 @@
 //! The body of a server's answer, with the connection that it comes over: asking for a frame drives the connection.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use super::pool::Lease;
+use super::timeouts::{BrokenOff, Watch};
 
 /// What is left of an answer once its head is there.
 pub(super) struct Reply {
@@ -18,15 +19,18 @@ pub(super) struct Reply {
     /// Reads from the connection so far, and when the last one was.
     reads: u64,
     read_at: Instant,
+    /// Where a limit is set on how long it may take.
+    watch: Option<Box<Watch>>,
 }
 
 impl Reply {
-    pub(super) fn new(incoming: Incoming, lease: Lease) -> Self {
+    pub(super) fn new(incoming: Incoming, lease: Lease, watch: Option<Box<Watch>>) -> Self {
         Self {
             incoming,
             lease: Some(lease),
             reads: 0,
             read_at: Instant::now(),
+            watch,
         }
     }
 
@@ -50,12 +54,12 @@ impl Reply {
 
 impl Body for Reply {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BrokenOff;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let this = self.get_mut();
         let Some(lease) = &mut this.lease else {
             return Poll::Ready(None);
@@ -67,7 +71,13 @@ impl Body for Reply {
             this.reads = reads;
             this.read_at = Instant::now();
         }
-        frame
+        if frame.is_pending()
+            && let Some(watch) = &mut this.watch
+        {
+            let late = ready!(watch.poll_late(this.read_at, context));
+            return Poll::Ready(Some(Err(late.into())));
+        }
+        frame.map_err(BrokenOff::from)
     }
 
     fn is_end_stream(&self) -> bool {

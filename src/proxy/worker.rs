@@ -9,15 +9,17 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::address::UpstreamAddress;
 use super::exchange::Hop;
+use super::limits::Door;
 use super::listener::{Stopped, serve};
 use super::pool::Pool;
 use super::request_body::HoldBudget;
+use super::timeouts::Timeouts;
 use crate::counters::TapCounters;
 use crate::tap::Tap;
 
@@ -31,6 +33,10 @@ pub struct Lane {
     pub tap: Tap,
     /// Whether an inference request may be sent again when a kept connection turns out closed.
     pub replay: bool,
+    /// How long each side may take.
+    pub timeouts: Timeouts,
+    /// Most clients at the same time; more wait.
+    pub most_clients: usize,
 }
 
 /// When workers stop.
@@ -53,6 +59,8 @@ struct Share {
     upstream: UpstreamAddress,
     tap: Tap,
     replay: bool,
+    timeouts: Timeouts,
+    seats: Arc<Semaphore>,
     held: HoldBudget,
 }
 
@@ -75,6 +83,8 @@ impl Workers {
                 upstream: lane.upstream,
                 tap: lane.tap,
                 replay: lane.replay,
+                timeouts: lane.timeouts,
+                seats: Arc::new(Semaphore::new(lane.most_clients)),
                 held: HoldBudget::default(),
             });
         }
@@ -114,6 +124,8 @@ impl Share {
             upstream: self.upstream.clone(),
             tap: self.tap.clone(),
             replay: self.replay,
+            timeouts: self.timeouts,
+            seats: Arc::clone(&self.seats),
             held: self.held.clone(),
         })
     }
@@ -129,15 +141,17 @@ async fn work(shares: Vec<Share>, counters: TapCounters, stop: Stop) -> Stopped 
                 return Stopped::Cut;
             }
         };
-        let pool = Pool::new(share.upstream, &counters);
+        let pool = Pool::new(share.upstream, share.timeouts.connect, &counters);
         let hop = Arc::new(Hop::new(
             share.tap,
             pool,
             share.replay,
+            share.timeouts,
             share.held,
             counters.clone(),
         ));
-        lanes.spawn(serve(listener, hop, stop.clone()));
+        let door = Door::new(share.seats, counters.clone());
+        lanes.spawn(serve(listener, door, hop, stop.clone()));
     }
     let mut worst = Stopped::Drained;
     while let Some(lane) = lanes.join_next().await {

@@ -126,6 +126,18 @@ fn a_wrong_value_names_the_flag_the_value_and_what_would_be_right() {
         (serve(&[up, "--grace=fast"]), "--grace", "fast", "25s"),
         (serve(&[up, "--workers=0"]), "--workers", "0", "auto"),
         (
+            serve(&[up, "--max-connections=0"]),
+            "--max-connections",
+            "0",
+            "auto, or a number",
+        ),
+        (
+            serve(&[up, "--idle-timeout=0s"]),
+            "--idle-timeout",
+            "0s",
+            "above zero",
+        ),
+        (
             serve(&[up, "--workers=257"]),
             "--workers",
             "257",

@@ -8,6 +8,7 @@
 
 mod commands;
 mod flags;
+#[allow(dead_code, reason = "other test binaries use it, too")]
 mod program;
 mod records;
 mod signals;

@@ -65,7 +65,12 @@ impl Running {
             &upstream,
         ];
         let arguments: Vec<&str> = base.iter().chain(flags).copied().collect();
-        let running = Self::start(&mut spectap(&arguments));
+        Self::start_serving(&mut spectap(&arguments))
+    }
+
+    /// A command that becomes `serve`; gives the data and the admin address.
+    pub(crate) fn start_serving(command: &mut Command) -> (Self, SocketAddr, SocketAddr) {
+        let running = Self::start(command);
         let data = running.address_before(" passes to ");
         let admin = running.address_after("numbers on http://");
         (running, data, admin)
@@ -103,6 +108,10 @@ impl Running {
             let after = line.split(mark).nth(1)?;
             after.split([' ', '"']).next()?.parse().ok()
         })
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn signal(&self, name: &str) {
