@@ -1,6 +1,7 @@
 //! The command line: one struct per command, one field per flag, each with an environment variable.
 
 pub mod compare;
+pub mod control;
 pub mod demo;
 pub mod records;
 pub mod report;
@@ -62,6 +63,10 @@ pub enum Command {
     Report(report::ReportArgs),
     /// Compare runs with intervals, and say when there is no evidence of a difference.
     Compare(compare::CompareArgs),
+    /// Ask a running tap whether it is well, and say so by the exit code: for probes of a container without a shell.
+    Healthcheck(control::HealthcheckArgs),
+    /// Let a running tap finish its streams and end, as SIGTERM does: for preStop of a container without a shell.
+    Drain(control::DrainArgs),
     /// Run the simulated engine alone, for tests and benchmarks.
     Simulate(simulate::SimulateArgs),
 }

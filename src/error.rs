@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use crate::cli::simulate::SimulateError;
 use crate::compare::CompareError;
 use crate::config::ConfigError;
+use crate::control::ControlError;
 use crate::demo::DemoError;
 use crate::logs::LogError;
 use crate::report::ReportError;
@@ -34,6 +35,9 @@ pub enum Error {
     /// The comparison failed.
     #[error(transparent)]
     Compare(#[from] CompareError),
+    /// The probe failed, or the drain did.
+    #[error(transparent)]
+    Control(#[from] ControlError),
     /// The simulated engine failed.
     #[error(transparent)]
     Simulate(#[from] SimulateError),
@@ -54,6 +58,7 @@ impl Error {
             | Error::Report(
                 ReportError::Token { .. } | ReportError::Query(_) | ReportError::NoStatistics,
             ) => USAGE.into(),
+            Error::Control(ControlError::Token { .. }) => USAGE.into(),
             _ => ExitCode::FAILURE,
         }
     }

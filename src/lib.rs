@@ -26,6 +26,7 @@ pub mod cli;
 pub mod clock;
 pub mod compare;
 pub mod config;
+pub mod control;
 pub mod counters;
 pub mod demo;
 pub mod engines;

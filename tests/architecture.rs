@@ -81,6 +81,8 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
             "cli",
         ]),
     ),
+    // Probes and the drain ask a running tap as a report does.
+    ("control", Some(&["cli", "report"])),
     // The double of an engine must not share a mistake with what it tests.
     ("simulate", Some(&[])),
     (

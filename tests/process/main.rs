@@ -7,6 +7,7 @@
 )]
 
 mod commands;
+mod control;
 mod flags;
 mod program;
 mod records;
