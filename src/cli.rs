@@ -9,6 +9,7 @@ pub mod serve;
 pub mod simulate;
 pub mod token;
 mod value;
+pub mod verify;
 
 use clap::{Parser, Subcommand};
 
@@ -63,6 +64,8 @@ pub enum Command {
     Report(report::ReportArgs),
     /// Compare runs with intervals, and say when there is no evidence of a difference.
     Compare(compare::CompareArgs),
+    /// Send the same requests to the engine directly and through spectap, and tell what differs.
+    Verify(verify::VerifyArgs),
     /// Ask a running tap whether it is well, and say so by the exit code: for probes of a container without a shell.
     Healthcheck(control::HealthcheckArgs),
     /// Let a running tap finish its streams and end, as SIGTERM does: for preStop of a container without a shell.

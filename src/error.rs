@@ -10,6 +10,7 @@ use crate::demo::DemoError;
 use crate::logs::LogError;
 use crate::report::ReportError;
 use crate::serve::StartError;
+use crate::verify::VerifyError;
 
 /// Exit code for a wrong flag or value; clap uses it too.
 const USAGE: u8 = 2;
@@ -38,6 +39,9 @@ pub enum Error {
     /// The probe failed, or the drain did.
     #[error(transparent)]
     Control(#[from] ControlError),
+    /// Nothing could be compared.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
     /// The simulated engine failed.
     #[error(transparent)]
     Simulate(#[from] SimulateError),
@@ -54,6 +58,8 @@ impl Error {
     pub fn code(&self) -> ExitCode {
         match self {
             Error::Log(_) | Error::Config(_) => USAGE.into(),
+            // 1 says that something differs.
+            Error::Verify(_) => USAGE.into(),
             Error::Simulate(SimulateError::Flag { .. })
             | Error::Report(
                 ReportError::Token { .. } | ReportError::Query(_) | ReportError::NoStatistics,

@@ -45,3 +45,4 @@ pub mod stats;
 pub mod store;
 pub mod switch;
 pub mod tap;
+pub mod verify;

@@ -12,7 +12,8 @@ use crate::control::Drained;
 use crate::error::{CUT, Error};
 use crate::proxy::Stopped;
 use crate::serve::Instance;
-use crate::{compare, control, demo, logs, report};
+use crate::verify::Verdict;
+use crate::{compare, control, demo, logs, report, verify};
 
 /// Runs the command.
 ///
@@ -48,6 +49,11 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
             Command::Drain(args) => Ok(match control::drain(&args).await? {
                 Drained::Cut => CUT.into(),
                 Drained::Begun | Drained::Whole => ExitCode::SUCCESS,
+            }),
+            // It talks to raw sockets, one after the other: nothing else wants this thread.
+            Command::Verify(args) => Ok(match verify::run(&args, &mut std::io::stdout())? {
+                Verdict::Same => ExitCode::SUCCESS,
+                Verdict::Different => ExitCode::FAILURE,
             }),
             Command::Simulate(args) => {
                 Ok(cli::simulate::run(args).await.map(|()| ExitCode::SUCCESS)?)

@@ -23,4 +23,5 @@ mod samples;
 mod sglang;
 mod strip;
 mod switches;
+mod verify;
 mod workers;
