@@ -11,4 +11,6 @@ mod control;
 mod flags;
 mod program;
 mod records;
+mod secrets;
 mod signals;
+mod verify;

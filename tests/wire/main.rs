@@ -16,6 +16,7 @@ mod heads;
 mod http2;
 mod injection;
 mod kept_connections;
+mod labels;
 mod observation;
 mod replay;
 mod runs;
