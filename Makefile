@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo build test tools bench micro-bench fuzz e2e-vllm parity clean
+.PHONY: help demo build test tools mutations bench micro-bench fuzz e2e-vllm parity clean
 
 PYTHON ?= python3
 FUZZ_SECONDS ?= 60
@@ -48,6 +48,9 @@ $(VENV)/.installed: tests/e2e/requirements.txt
 	else \
 		echo "tools: no Python environment; tests that need prometheus-client will skip" >&2; \
 	fi
+
+mutations: ## break each promise of docs/transparency.md in a copy, and demand that its test fails (half an hour)
+	$(PYTHON) tests/mutate.py
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each (60); what one finds stays in fuzz/artifacts
 	fuzz/run.sh $(FUZZ_SECONDS)

@@ -169,35 +169,51 @@ fn without_the_first_event(data: Vec<u8>) -> Vec<u8> {
     (text[..at].to_owned() + &comment + &text[end..]).into_bytes()
 }
 
-#[test]
-fn verify_finds_every_fault_of_a_bad_hop() {
+fn finds(faults: &[(Fault, &str)]) {
     let runtime = Runtime::new().unwrap();
     let engine = engine(&runtime, EngineKind::Vllm, |_| {});
-    for (fault, found) in [
-        (Fault::Head(without_server), "field-missing"),
-        (Fault::Head(with_via), "field-added"),
-        (Fault::Head(swap_first_two), "field-order"),
-        (Fault::Head(titled), "field-case"),
-        (Fault::Head(other_type), "field-value"),
-        (Fault::Body(without_finish_reason), "body"),
-        (Fault::Body(without_the_first_event), "body"),
-        (Fault::Cuts(1000), "cut"),
-        (Fault::Buffers, "head-late"),
-        (Fault::BuffersBodies, "buffered"),
-        (Fault::Closes, "closed"),
-    ] {
-        let bad = bad_proxy::start(engine.address, fault);
+    for (fault, found) in faults {
+        let bad = bad_proxy::start(engine.address, *fault);
         // One that is streamed and one that is not show all of these.
         let (verdict, result) = run(engine.address, bad, &["--only=models,chat-stream"]).unwrap();
         assert_eq!(verdict, Verdict::Different, "{fault:?}: {result:#}");
         assert!(
-            names(&result, false).contains(&found),
+            names(&result, false).contains(found),
             "{fault:?}: {result:#}"
         );
     }
     let honest = bad_proxy::start(engine.address, Fault::Cuts(usize::MAX));
     let (verdict, result) = run(engine.address, honest, &["--only=models,chat-stream"]).unwrap();
     assert_eq!(verdict, Verdict::Same, "{result:#}");
+}
+
+#[test]
+fn verify_finds_every_fault_in_the_heads_of_a_bad_hop() {
+    finds(&[
+        (Fault::Head(without_server), "field-missing"),
+        (Fault::Head(with_via), "field-added"),
+        (Fault::Head(swap_first_two), "field-order"),
+        (Fault::Head(titled), "field-case"),
+        (Fault::Head(other_type), "field-value"),
+    ]);
+}
+
+#[test]
+fn verify_finds_every_fault_in_the_bodies_of_a_bad_hop() {
+    finds(&[
+        (Fault::Body(without_finish_reason), "body"),
+        (Fault::Body(without_the_first_event), "body"),
+        (Fault::Cuts(1000), "cut"),
+    ]);
+}
+
+#[test]
+fn verify_finds_every_fault_in_the_course_of_a_bad_hop() {
+    finds(&[
+        (Fault::Buffers, "head-late"),
+        (Fault::BuffersBodies, "buffered"),
+        (Fault::Closes, "closed"),
+    ]);
 }
 
 #[test]
