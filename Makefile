@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo build test tools bench micro-bench soak fuzz e2e-vllm parity clean
+.PHONY: help demo build test tools bench micro-bench soak fuzz e2e-vllm parity mutations clean
 
 PYTHON ?= python3
 FUZZ_SECONDS ?= 60
@@ -53,6 +53,9 @@ $(VENV)/.installed: tests/e2e/requirements.txt
 soak: ## random traffic with random faults for SOAK_MINUTES (30), then a stream of 1 GB to a slow reader
 	SOAK_MINUTES=$(SOAK_MINUTES) SOAK_STREAM_MIB=1024 cargo test --locked --test soak --test faults -- --nocapture \
 		under_faults_every_request a_long_stream_to_a_slow_reader
+
+mutations: ## break each promise of docs/transparency.md in a copy, and demand that its test fails (half an hour)
+	$(PYTHON) tests/mutate.py
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each (60); what one finds stays in fuzz/artifacts
 	fuzz/run.sh $(FUZZ_SECONDS)

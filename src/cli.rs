@@ -1,6 +1,7 @@
 //! The command line: one struct per command, one field per flag, each with an environment variable.
 
 pub mod compare;
+pub mod control;
 pub mod demo;
 pub mod limits;
 pub mod records;
@@ -11,6 +12,7 @@ pub mod simulate;
 pub mod token;
 pub mod top;
 mod value;
+pub mod verify;
 
 use clap::{Parser, Subcommand};
 
@@ -68,6 +70,12 @@ pub enum Command {
     Compare(compare::CompareArgs),
     /// Watch acceptance live in the terminal, of one tap or of several together.
     Top(top::TopArgs),
+    /// Send the same requests to the engine directly and through spectap, and tell what differs.
+    Verify(verify::VerifyArgs),
+    /// Ask a running tap whether it is well, and say so by the exit code: for probes of a container without a shell.
+    Healthcheck(control::HealthcheckArgs),
+    /// Let a running tap finish its streams and end, as SIGTERM does: for preStop of a container without a shell.
+    Drain(control::DrainArgs),
     /// Run the simulated engine alone, for tests and benchmarks.
     Simulate(simulate::SimulateArgs),
 }

@@ -2,8 +2,10 @@
 //! shows in several of them, or in a file. All of it before a port is bound.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cli::limits::MostConnections;
@@ -59,7 +61,7 @@ pub struct Config {
     /// Facet that the acceptance counters carry as a label.
     pub metric_facet: Option<Facet>,
     /// The token that the admin port asks for.
-    pub admin_token: Option<String>,
+    pub admin_token: Option<AdminToken>,
     /// Whether `/metrics` asks for it too.
     pub protect_metrics: bool,
     /// The engine's metrics page, where it is read.
@@ -68,6 +70,21 @@ pub struct Config {
     pub records: Option<RecordsSettings>,
     /// What the user noted, for the manifest.
     pub notes: BTreeMap<String, String>,
+}
+
+/// The token of the admin port and where it came from.
+#[derive(Clone)]
+pub struct AdminToken {
+    /// The file, which is read again while serving.
+    pub file: PathBuf,
+    /// What was in it.
+    pub text: String,
+}
+
+impl fmt::Debug for AdminToken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "(in {})", self.file.display())
+    }
 }
 
 /// A setting that can't be: which flag, which value, and what would be right.
@@ -257,16 +274,19 @@ fn check_addresses(
     Ok(())
 }
 
-fn read_token(args: &ServeArgs) -> Result<Option<String>, ConfigError> {
+fn read_token(args: &ServeArgs) -> Result<Option<AdminToken>, ConfigError> {
     let Some(path) = &args.admin_token_file else {
         return Ok(None);
     };
-    let token = token::read(path).map_err(|problem| ConfigError {
+    let text = token::read(path).map_err(|problem| ConfigError {
         flag: "--admin-token-file",
         value: path.display().to_string(),
         problem,
     })?;
-    Ok(Some(token))
+    Ok(Some(AdminToken {
+        file: path.clone(),
+        text,
+    }))
 }
 
 #[cfg(test)]
@@ -340,6 +360,6 @@ mod tests {
         fs::write(&path, " \n").unwrap();
         assert!(with().is_err());
         fs::write(&path, "secret\n").unwrap();
-        assert_eq!(with().unwrap().admin_token.as_deref(), Some("secret"));
+        assert_eq!(with().unwrap().admin_token.unwrap().text, "secret");
     }
 }

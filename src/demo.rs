@@ -77,6 +77,11 @@ pub async fn run(
 ) -> Result<Finished, DemoError> {
     let engine = Engine::start(engine_settings(args.seed)?).await?;
     let instance = Instance::start(tap_settings(args, &engine.url())?).await?;
+    let (asked, end) = (instance.drain_asked(), stop.clone());
+    tokio::spawn(async move {
+        asked.cancelled().await;
+        end.cancel();
+    });
     let tap_url = format!("http://{}", instance.addresses()[0]);
     writeln!(
         out,

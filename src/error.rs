@@ -5,11 +5,13 @@ use std::process::ExitCode;
 use crate::cli::simulate::SimulateError;
 use crate::compare::CompareError;
 use crate::config::ConfigError;
+use crate::control::ControlError;
 use crate::demo::DemoError;
 use crate::logs::LogError;
 use crate::report::{ReportError, ServerError};
 use crate::serve::StartError;
 use crate::top::TopError;
+use crate::verify::VerifyError;
 
 /// Exit code for a wrong flag or value; clap uses it too.
 const USAGE: u8 = 2;
@@ -38,6 +40,12 @@ pub enum Error {
     /// The live view failed.
     #[error(transparent)]
     Top(#[from] TopError),
+    /// The probe failed, or the drain did.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// Nothing could be compared.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
     /// The simulated engine failed.
     #[error(transparent)]
     Simulate(#[from] SimulateError),
@@ -54,6 +62,8 @@ impl Error {
     pub fn code(&self) -> ExitCode {
         match self {
             Error::Log(_) | Error::Config(_) => USAGE.into(),
+            // 1 says that something differs.
+            Error::Verify(_) => USAGE.into(),
             Error::Simulate(SimulateError::Flag { .. })
             | Error::Top(TopError::Filter(_) | TopError::Token { .. })
             | Error::Report(
@@ -62,6 +72,7 @@ impl Error {
                 | ReportError::NoStatistics
                 | ReportError::Server(ServerError::NoServer),
             ) => USAGE.into(),
+            Error::Control(ControlError::Token { .. }) => USAGE.into(),
             _ => ExitCode::FAILURE,
         }
     }

@@ -8,10 +8,12 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::serve::ServeArgs;
 use crate::cli::{self, Cli, Command};
 use crate::config::Config;
+use crate::control::Drained;
 use crate::error::{CUT, Error};
 use crate::proxy::Stopped;
 use crate::serve::Instance;
-use crate::{compare, demo, logs, report, top};
+use crate::verify::Verdict;
+use crate::{compare, control, demo, logs, report, top, verify};
 
 /// Runs the command.
 ///
@@ -30,7 +32,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
     runtime.block_on(async {
         match cli.command {
             Command::Serve(args) => serve(&args).await,
-            Command::Demo(args) => Ok(demo::run(&args, stop_signal()?, &mut std::io::stdout())
+            Command::Demo(args) => Ok(demo::run(&args, stop_signals()?.0, &mut std::io::stdout())
                 .await
                 .map(|_| ExitCode::SUCCESS)?),
             Command::Report(args) => match report::run(&args, &mut std::io::stdout()).await {
@@ -42,9 +44,21 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
                 _ => Ok(ExitCode::SUCCESS),
             },
             Command::Top(args) => {
-                Ok(top::run(&args, stop_signal()?, &mut std::io::stdout()).await?)
+                Ok(top::run(&args, stop_signals()?.0, &mut std::io::stdout()).await?)
                     .map(|()| ExitCode::SUCCESS)
             }
+            Command::Healthcheck(args) => Ok(control::healthcheck(&args)
+                .await
+                .map(|()| ExitCode::SUCCESS)?),
+            Command::Drain(args) => Ok(match control::drain(&args).await? {
+                Drained::Cut => CUT.into(),
+                Drained::Begun | Drained::Whole => ExitCode::SUCCESS,
+            }),
+            // It talks to raw sockets, one after the other: nothing else wants this thread.
+            Command::Verify(args) => Ok(match verify::run(&args, &mut std::io::stdout())? {
+                Verdict::Same => ExitCode::SUCCESS,
+                Verdict::Different => ExitCode::FAILURE,
+            }),
             Command::Simulate(args) => {
                 Ok(cli::simulate::run(args).await.map(|()| ExitCode::SUCCESS)?)
             }
@@ -55,7 +69,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
 async fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
     let config = Config::check(args)?;
     raise_file_limit();
-    let stop = stop_signal()?;
+    let (stop, second) = stop_signals()?;
     let upstreams: Vec<String> = config
         .lanes
         .iter()
@@ -73,8 +87,11 @@ async fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
             "only /metrics, /livez and /readyz answer there: the address is not loopback and no --admin-token-file is given"
         );
     }
-    stop.cancelled().await;
-    let second = stop_signal()?;
+    let asked = instance.drain_asked();
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = asked.cancelled() => tracing::info!("the drain was asked for over the admin port"),
+    }
     instance.start_draining();
     // Said when it is true: whoever reads the line may probe or signal at once.
     tracing::info!("stopping; running exchanges may finish, a second signal ends at once");
@@ -92,22 +109,25 @@ async fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
     })
 }
 
-/// Fires at the next SIGTERM or Ctrl-C.
-fn stop_signal() -> Result<CancellationToken, std::io::Error> {
+/// Fire at the first and at the second SIGTERM or Ctrl-C. A drain that was asked for otherwise takes none of the two: the
+/// SIGTERM that Kubernetes sends after a preStop hook must not cut what is still draining.
+fn stop_signals() -> Result<(CancellationToken, CancellationToken), std::io::Error> {
     let (mut terminate, mut interrupt) = (
         signal(SignalKind::terminate())?,
         signal(SignalKind::interrupt())?,
     );
-    let token = CancellationToken::new();
-    let fire = token.clone();
+    let tokens = (CancellationToken::new(), CancellationToken::new());
+    let (first, second) = tokens.clone();
     tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        for token in [first, second] {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            token.cancel();
         }
-        fire.cancel();
     });
-    Ok(token)
+    Ok(tokens)
 }
 
 /// Each stream needs two file descriptors; the soft limit of most systems allows 500 streams only.

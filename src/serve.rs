@@ -12,7 +12,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::admin::{self, Access, AdminState, Readiness};
+use crate::admin::{self, Access, AdminState, Drain, Readiness, Token};
+use crate::cli::token;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::counters::TapCounters;
@@ -32,6 +33,9 @@ mod sums;
 
 /// How long the end may wait for the disk.
 const RECORDS_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the admin port stays once a drain that it was asked for is over, so that who waits for that hears of it.
+const LAST_WORD: Duration = Duration::from_millis(500);
 
 /// Why an instance could not start.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +73,7 @@ pub struct Instance {
     statistics: Arc<Statistics>,
     records: Option<RecordsFile>,
     readiness: Arc<Readiness>,
+    drain: Drain,
     config: Config,
     workers: Workers,
     admin: JoinSet<()>,
@@ -200,6 +205,7 @@ impl Instance {
             admin.spawn(scrape::run(settings, server.clone(), probe, stopped));
         }
         let readiness = Arc::new(Readiness::new(upstream));
+        let drain = Drain::default();
         let admin_address = local_address(&admin_listener, config.admin_listen);
         let state = AdminState {
             registry,
@@ -210,9 +216,13 @@ impl Instance {
             runs,
             server,
             readiness: Arc::clone(&readiness),
+            drain: drain.clone(),
             access: Arc::new(Access::new(
                 admin_address,
-                config.admin_token.clone(),
+                config
+                    .admin_token
+                    .clone()
+                    .map(|token| Token::in_file(token.file, token::read, token.text)),
                 config.protect_metrics,
             )),
         };
@@ -228,6 +238,7 @@ impl Instance {
             statistics,
             records,
             readiness,
+            drain,
             config,
             workers,
             admin,
@@ -257,6 +268,11 @@ impl Instance {
         self.stop.cut.clone()
     }
 
+    /// Fires when the drain is asked for over the admin port; who runs the instance then calls [`Instance::stop`].
+    pub fn drain_asked(&self) -> CancellationToken {
+        self.drain.asked().clone()
+    }
+
     /// Turns readiness off; everything else goes on until [`Instance::stop`].
     pub fn start_draining(&self) {
         self.readiness.start_draining();
@@ -272,6 +288,13 @@ impl Instance {
         }
         self.stop.drain.cancel();
         let stopped = self.workers.stopped().await;
+        self.drain.is_over(stopped == Stopped::Cut);
+        if self.drain.asked().is_cancelled() {
+            tokio::select! {
+                () = tokio::time::sleep(LAST_WORD) => {}
+                () = self.stop.cut.cancelled() => {}
+            }
+        }
         self.stop_admin.cancel();
         while self.admin.join_next().await.is_some() {}
         if let Some(records) = self.records

@@ -93,6 +93,10 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
         "top",
         Some(&["export", "stats", "observation", "record", "report", "cli"]),
     ),
+    // Probes and the drain ask a running tap as a report does.
+    ("control", Some(&["cli", "report"])),
+    // It must not share a mistake with the hop that it verifies.
+    ("verify", Some(&["cli"])),
     // The double of an engine must not share a mistake with what it tests.
     ("simulate", Some(&[])),
     (

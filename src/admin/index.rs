@@ -17,6 +17,8 @@ GET  /api/v1/inject          whether requests are altered to make the engine rep
 POST /api/v1/inject          {\"enabled\":true} or {\"enabled\":false}
 GET  /api/v1/runs            the runs, newest first
 POST /api/v1/runs            {\"name\":\"…\"} begins a run; without a name it gets the time as its name
+GET  /api/v1/drain           how far the drain is: serving, draining or over
+POST /api/v1/drain           {} begins it, as SIGTERM does
 ";
 
 pub(super) async fn show() -> &'static str {

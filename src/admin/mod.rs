@@ -1,11 +1,13 @@
 //! The admin port: everything that spectap says about itself and about the traffic, on a port of its own so that no
 //! path of the engine is ever shadowed.
 //!
-//! It only reads, but for the switch that `POST /api/v1/inject` moves and the runs that `POST /api/v1/runs` begins. Every request passes the guard; every
-//! error is `{"error":{"code":"…","message":"…"}}`.
+//! It only reads, but for the switch that `POST /api/v1/inject` moves, the runs that `POST /api/v1/runs` begins and the
+//! drain that `POST /api/v1/drain` begins. Every request passes the guard; every error is
+//! `{"error":{"code":"…","message":"…"}}`.
 
 mod answer;
 mod body;
+mod drain;
 mod export;
 mod guard;
 mod health;
@@ -18,8 +20,11 @@ mod requests;
 mod router;
 mod runs;
 mod serve;
+mod token;
 
+pub use drain::Drain;
 pub use guard::Access;
 pub use health::Readiness;
 pub use router::{AdminState, router};
 pub use serve::serve;
+pub use token::Token;

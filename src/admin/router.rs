@@ -16,6 +16,7 @@ use crate::store::records::Manifest;
 use crate::switch::InjectSwitch;
 
 use super::answer::ApiError;
+use super::drain::{self, Drain};
 use super::guard::{self, Access};
 use super::health::{self, Readiness};
 use super::{answer, export, index, inject, metrics, numbers, requests, runs};
@@ -39,6 +40,8 @@ pub struct AdminState {
     pub server: Server,
     /// What `/readyz` tells.
     pub readiness: Arc<Readiness>,
+    /// The drain of `/api/v1/drain`.
+    pub drain: Drain,
     /// Who may read what.
     pub access: Arc<Access>,
 }
@@ -59,6 +62,7 @@ pub fn router(state: AdminState) -> Router {
         .route("/api/v1/export", get(export::show))
         .route("/api/v1/inject", get(inject::show).post(inject::change))
         .route("/api/v1/runs", get(runs::list).post(runs::begin))
+        .route("/api/v1/drain", get(drain::show).post(drain::begin))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .with_state(state)

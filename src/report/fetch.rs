@@ -4,9 +4,9 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::AUTHORIZATION;
-use http::{Request, StatusCode, Uri};
-use http_body_util::{BodyExt, Empty, Limited};
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{Request, StatusCode, Uri, request};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
@@ -222,13 +222,53 @@ async fn answer(
     uri: Uri,
     token: Option<&str>,
 ) -> Result<Bytes, FetchError> {
-    let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
-    let mut request = Request::get(uri);
+    let (status, body) = send(from, Request::get(uri), token, Bytes::new()).await?;
+    if status == StatusCode::OK {
+        return Ok(body);
+    }
+    let from = from.to_owned();
+    Err(match refused(&from, status, &body, token.is_some()) {
+        Some(refused) => refused,
+        None => FetchError::Status { from, path, status },
+    })
+}
+
+/// Asks the admin port something else than numbers: POSTs `json` where there is one. A status that is no refusal is the
+/// caller's to judge.
+pub(crate) async fn ask(
+    from: &str,
+    path: &str,
+    json: Option<&'static str>,
+    token: Option<&str>,
+) -> Result<(StatusCode, Bytes), FetchError> {
+    let from = from.trim_end_matches('/');
+    let uri = address(from, path, "")?;
+    let request = match json {
+        Some(_) => Request::post(uri).header(CONTENT_TYPE, "application/json"),
+        None => Request::get(uri),
+    };
+    let body = Bytes::from_static(json.unwrap_or_default().as_bytes());
+    let (status, body) = tokio::time::timeout(DEADLINE, send(from, request, token, body))
+        .await
+        .map_err(|_| FetchError::Deadline { from: from.into() })??;
+    match refused(from, status, &body, token.is_some()) {
+        Some(refused) => Err(refused),
+        None => Ok((status, body)),
+    }
+}
+
+async fn send(
+    from: &str,
+    mut request: request::Builder,
+    token: Option<&str>,
+    body: Bytes,
+) -> Result<(StatusCode, Bytes), FetchError> {
+    let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
     if let Some(token) = token {
         request = request.header(AUTHORIZATION, format!("Bearer {token}"));
     }
     let request = request
-        .body(Empty::new())
+        .body(Full::new(body))
         .map_err(|_| FetchError::TokenRefused { from: from.into() })?;
     let response = client
         .request(request)
@@ -243,17 +283,19 @@ async fn answer(
             reason: innermost(error.as_ref()),
         })?
         .to_bytes();
+    Ok((status, body))
+}
+
+/// Why the admin port does not answer to us, if it is that.
+fn refused(from: &str, status: StatusCode, body: &[u8], has_token: bool) -> Option<FetchError> {
     let from = from.to_owned();
     match status {
-        StatusCode::OK => Ok(body),
-        StatusCode::UNAUTHORIZED if token.is_some() => Err(FetchError::TokenRefused { from }),
-        StatusCode::UNAUTHORIZED => Err(FetchError::TokenWanted { from }),
-        _ => Err(match reason(&body) {
-            Some(reason) if matches!(status, StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST) => {
-                FetchError::Refused { from, reason }
-            }
-            _ => FetchError::Status { from, path, status },
-        }),
+        StatusCode::UNAUTHORIZED if has_token => Some(FetchError::TokenRefused { from }),
+        StatusCode::UNAUTHORIZED => Some(FetchError::TokenWanted { from }),
+        StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST => {
+            reason(body).map(|reason| FetchError::Refused { from, reason })
+        }
+        _ => None,
     }
 }
 

@@ -65,6 +65,9 @@ impl Play {
                 .wrapping_add(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
         );
         let id = name(&mut rng);
+        if let Some(seed) = asked.seed {
+            rng = Rng::with_seed(state.settings.seed ^ seed);
+        }
         let room = state
             .settings
             .max_model_len

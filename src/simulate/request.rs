@@ -52,6 +52,8 @@ pub(super) struct Asked {
     pub(super) stop_token_ids: Vec<u32>,
     pub(super) beam_search: bool,
     pub(super) echo: bool,
+    /// The request's own seed: the same one gives the same answer, whatever came before.
+    pub(super) seed: Option<u64>,
 }
 
 impl Asked {
@@ -94,6 +96,7 @@ impl Asked {
             stop_token_ids: ids(&sampling["stop_token_ids"]),
             beam_search: sampling["use_beam_search"].as_bool().unwrap_or_default(),
             echo: body["echo"].as_bool().unwrap_or_default(),
+            seed: sampling["seed"].as_u64(),
         }
     }
 

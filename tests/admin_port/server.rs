@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use prometheus::Registry;
 use serde_json::{Value, json};
-use spectap::admin::{Access, AdminState, Readiness, router, serve};
+use spectap::admin::{Access, AdminState, Drain, Readiness, Token, router, serve};
 use spectap::clock::Clock;
 use spectap::counters::TapCounters;
 use spectap::export::prometheus::{BuildInfo, register};
@@ -33,6 +33,7 @@ pub(crate) struct Server {
     pub(crate) inject: InjectSwitch,
     pub(crate) runs: Runs,
     pub(crate) readiness: Arc<Readiness>,
+    pub(crate) drain: Drain,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
@@ -76,6 +77,7 @@ impl Server {
         let inject = InjectSwitch::new(true);
         let runs = Runs::new(choice.clock.clone());
         let readiness = Arc::new(Readiness::new(choice.upstream));
+        let drain = Drain::default();
         let state = AdminState {
             registry: registry.clone(),
             statistics: statistics.clone(),
@@ -89,9 +91,10 @@ impl Server {
             runs: runs.clone(),
             server: choice.scraped,
             readiness: readiness.clone(),
+            drain: drain.clone(),
             access: Arc::new(Access::new(
                 choice.believed.unwrap_or(address),
-                choice.token.map(str::to_owned),
+                choice.token.map(|token| Token::from(token.to_owned())),
                 choice.protect_metrics,
             )),
         };
@@ -108,6 +111,7 @@ impl Server {
             inject,
             runs,
             readiness,
+            drain,
             stop: Some(stop),
             task,
         }

@@ -7,9 +7,12 @@
 )]
 
 mod commands;
+mod control;
 mod flags;
 #[allow(dead_code, reason = "other test binaries use it, too")]
 mod program;
 mod records;
+mod secrets;
 mod signals;
 mod top;
+mod verify;

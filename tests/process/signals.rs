@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::program::Running;
 
 /// An engine whose first stream never ends; tells when it has begun.
-fn endless_engine() -> (SocketAddr, Receiver<()>) {
+pub(crate) fn endless_engine() -> (SocketAddr, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (tell, begun) = channel();
@@ -31,7 +31,7 @@ fn endless_engine() -> (SocketAddr, Receiver<()>) {
     (address, begun)
 }
 
-fn open_stream(data: SocketAddr, begun: &Receiver<()>) -> TcpStream {
+pub(crate) fn open_stream(data: SocketAddr, begun: &Receiver<()>) -> TcpStream {
     let mut client = TcpStream::connect(data).unwrap();
     client
         .write_all(b"GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -337,6 +337,113 @@ fn an_answer_that_comes_before_the_requests_end_is_relayed() {
 }
 
 #[test]
+fn an_engine_that_answers_early_and_closes_is_seen_to_close() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut seen = Vec::new();
+        let mut buffer = [0; 4096];
+        while !seen.ends_with(b"half") {
+            let count = stream.read(&mut buffer).unwrap();
+            seen.extend_from_slice(&buffer[..count]);
+        }
+        let answer = json("413 Content Too Large", "{}");
+        stream.write_all(&answer).unwrap();
+    });
+    let tap = Tap::before(address);
+    let mut client = Client::connect(tap.data);
+    client.send("POST /v1/embeddings HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf");
+    assert_eq!(client.response().status(), 413);
+    // What is left of the body is nobody's any more.
+    assert_eq!(client.read_to_end(), b"");
+}
+
+#[test]
+fn an_answer_that_begins_in_a_drain_says_close() {
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = std::sync::Mutex::new(wait);
+    let origin = Origin::start(move |_, _, stream| {
+        wait.lock().unwrap().recv().unwrap();
+        stream.write_all(&json("200 OK", "{}")).unwrap();
+        Then::KeepAlive
+    });
+    let mut tap = Tap::before(origin.address);
+    let mut client = Client::connect(tap.data);
+    client.send(post("/v1/chat/completions", ASKED, ""));
+    origin.request(0);
+    let stopped = tap.stop();
+    crate::support::until("a closed port", || {
+        std::net::TcpStream::connect(tap.data).err()
+    });
+    go.send(()).unwrap();
+    let answer = String::from_utf8(client.read_to_end()).unwrap();
+    assert!(answer.contains("connection: close\r\n"), "{answer}");
+    assert!(answer.ends_with("{}"), "{answer}");
+    assert_eq!(
+        stopped.recv_timeout(Duration::from_secs(10)).unwrap(),
+        Stopped::Drained
+    );
+}
+
+#[test]
+fn an_open_admin_connection_does_not_hold_the_drain() {
+    let origin = Origin::answering(vec![json("200 OK", "{}")]);
+    let mut tap = Tap::before(origin.address);
+    // One that is idle between two requests, and one in the middle of a head.
+    let mut idle = Client::connect(tap.admin);
+    idle.send("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(idle.response().status(), 200);
+    let mut half = Client::connect(tap.admin);
+    half.send("GET /livez HTTP/1.1\r\nHost: loc");
+    let stopped = tap.stop();
+    assert_eq!(
+        stopped.recv_timeout(Duration::from_secs(8)).unwrap(),
+        Stopped::Drained
+    );
+}
+
+#[test]
+fn each_end_is_counted_exactly_once() {
+    let origin = Origin::start(|number, _, stream| {
+        match number {
+            0 => stream.write_all(&json("200 OK", "{}")).unwrap(),
+            1 => stream.write_all(&json("500 Oops", "{}")).unwrap(),
+            2 => {
+                stream.write_all(HEAD).unwrap();
+                stream.write_all(&chunk(EVENT)).unwrap();
+                return Then::Close;
+            }
+            _ => {
+                stream.write_all(HEAD).unwrap();
+                stream.write_all(&chunk(EVENT)).unwrap();
+                wait_for_close(stream);
+            }
+        }
+        Then::KeepAlive
+    });
+    let tap = Tap::before(origin.address);
+    for (number, close) in [(1, true), (2, true), (3, true), (4, false)] {
+        let mut client = Client::connect(tap.data);
+        let more = if close { "Connection: close\r\n" } else { "" };
+        client.send(post("/v1/chat/completions", ASKED, more));
+        if close {
+            client.read_to_end();
+        } else {
+            client.read_until(EVENT);
+            drop(client);
+        }
+        tap.observations(number);
+    }
+    idle(&tap);
+    assert_eq!(tap.observations(4).len(), 4);
+    for outcome in ["complete", "error_status", "truncated", "cancelled"] {
+        let series = format!("spectap_exchange_outcomes_total{{outcome=\"{outcome}\"}}");
+        assert_eq!(tap.metric(&series), 1.0, "{outcome}");
+    }
+}
+
+#[test]
 fn a_client_that_leaves_within_its_request_is_cancelled_and_one_that_sends_nonsense_is_refused() {
     let origin = Origin::answering(vec![json("200 OK", "{}")]);
     let tap = Tap::before(origin.address);

@@ -278,3 +278,28 @@ fn trailers_come_behind_every_byte_of_a_stripped_stream_and_end_it() {
         }
     }
 }
+
+#[test]
+fn lengths_that_contradict_and_folded_lines_are_refused_without_asking_the_engine() {
+    let origin = Origin::answering(vec![json("200 OK", "{}")]);
+    let tap = Tap::before(origin.address);
+    for fields in [
+        "Content-Length: 2\r\nContent-Length: 3\r\n",
+        "Content-Length: 2, 3\r\n",
+        "Content-Length: +2\r\n",
+        "X-A: 1\r\n folded\r\nContent-Length: 2\r\n",
+        "Content-Length : 2\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: xchunked\r\n",
+    ] {
+        let answer = tap.exchange(format!(
+            "POST /x HTTP/1.1\r\nHost: a\r\n{fields}Connection: close\r\n\r\nok"
+        ));
+        let status = String::from_utf8_lossy(&answer);
+        assert!(
+            status.starts_with("HTTP/1.1 400 ") || status.starts_with("HTTP/1.1 501 "),
+            "{fields:?}: {status}"
+        );
+    }
+    assert!(origin.requests().is_empty(), "{:?}", origin.requests());
+}

@@ -219,3 +219,60 @@ fn one_connection_serves_many_requests_and_pipelined_ones_in_order() {
         .collect();
     assert_eq!(connections, [0, 0, 0], "the engine's connection is kept");
 }
+
+#[test]
+fn connection_can_not_take_away_what_changes_the_meaning() {
+    let seen = head_at_engine(
+        "POST /x HTTP/1.1\r\nConnection: host, content-length, authorization, content-encoding, x-hop, close\r\n\
+         X-Hop: 1\r\nB: 1\r\nHost: a\r\nAuthorization: k\r\nContent-Encoding: identity\r\nContent-Length: 7\r\nA: 2\r\n\
+         \r\n{\"a\":1}",
+    );
+    // The first line goes, and the order of the others stays.
+    assert_eq!(
+        seen,
+        "POST /x HTTP/1.1\r\nB: 1\r\nHost: a\r\nAuthorization: k\r\nContent-Encoding: identity\r\nContent-Length: 7\r\nA: 2\r\n\r\n"
+    );
+}
+
+#[test]
+fn a_connection_header_that_is_no_text_hurts_nobody() {
+    let origin = Origin::answering(vec![
+        b"HTTP/1.1 200 OK\r\nConnection: \xff\xfe, x-hop\r\nX-Hop: 1\r\nContent-Length: 2\r\n\r\nok".to_vec(),
+    ]);
+    let tap = Tap::before(origin.address);
+    let mut client = Client::connect(tap.data);
+    client.send(
+        b"GET / HTTP/1.1\r\nHost: a\r\nConnection: x-hop, \xff\xfe\r\nX-Hop: 1\r\nX-A: 2\r\n\r\n",
+    );
+    let answer = client.response();
+    assert_eq!(answer.head, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n");
+    assert_eq!(
+        origin.request(0).head,
+        "GET / HTTP/1.1\r\nHost: a\r\nX-A: 2\r\n\r\n"
+    );
+}
+
+#[test]
+fn a_head_above_the_limits_is_answered_431_without_asking_the_engine() {
+    let origin = Origin::answering(vec![json("200 OK", OK)]);
+    let tap = Tap::before(origin.address);
+    let many: String = (0..2100)
+        .map(|number| format!("X-{number}: v\r\n"))
+        .collect();
+    let long = format!("X-Long: {}\r\n", "v".repeat(2500 << 10));
+    for fields in [many, long] {
+        let mut client = Client::connect(tap.data);
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        // What is beyond the limit may meet a closed socket.
+        let _ = std::io::Write::write_all(&mut client.stream, head.as_bytes());
+        let length = head.len();
+        let answer = String::from_utf8(client.read_to_end()).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 431 "), "{length}: {answer}");
+    }
+    assert!(origin.requests().is_empty());
+    let fits = format!("X-Long: {}\r\n", "v".repeat(1000 << 10));
+    let answer = tap.exchange(format!(
+        "GET / HTTP/1.1\r\nHost: a\r\n{fits}Connection: close\r\n\r\n"
+    ));
+    assert!(answer.starts_with(b"HTTP/1.1 200 "));
+}

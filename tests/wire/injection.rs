@@ -340,3 +340,24 @@ fn several_sequences_are_several_however_the_number_is_written() {
         assert_eq!(tap.observations(1)[0]["n"], 2);
     }
 }
+
+#[test]
+fn only_a_stream_that_is_literally_true_is_touched() {
+    let origin = silent();
+    let tap = Tap::before(origin.address);
+    let bodies = [
+        r#"{"stream":"true"}"#,
+        r#"{"stream":1}"#,
+        r#"{"stream":null}"#,
+        r#"{"stream":True}"#,
+        r#"{"a":{"stream":true}}"#,
+        r#"{"stream":false}"#,
+        r#"{}"#,
+    ];
+    for (number, body) in bodies.iter().enumerate() {
+        tap.exchange(post("/v1/chat/completions", body, CLOSE));
+        assert_eq!(origin.request(number).body(), *body);
+    }
+    tap.exchange(post("/v1/chat/completions", PLAIN, CLOSE));
+    assert_eq!(origin.request(bodies.len()).body(), SPLICED);
+}

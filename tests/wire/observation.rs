@@ -455,3 +455,47 @@ fn the_engines_own_times_stand_beside_ours() {
     assert!(times["predicted_per_second"].as_f64().is_some(), "{times}");
     assert_eq!(times["draft_n"], Value::Null);
 }
+
+#[test]
+fn the_last_usage_counts_where_every_event_has_one() {
+    let seen = observed("ngram-summary/chat-stream-continuous-usage", CHAT);
+    let body = capture("ngram-summary/chat-stream-continuous-usage").body;
+    let counts: Vec<u64> = events(&body)
+        .iter()
+        .filter_map(|event| serde_json::from_slice::<Value>(event.strip_prefix(b"data: ")?).ok())
+        .filter_map(|event| event["usage"]["completion_tokens"].as_u64())
+        .collect();
+    assert!(counts.len() > 3, "{counts:?}");
+    assert_eq!(seen["usage"]["completion_tokens"], json!(counts.last()));
+    assert_eq!(seen["acceptance"], "recorded");
+}
+
+#[test]
+fn a_coded_reply_passes_untouched_and_is_observed() {
+    let plain = capture("ngram-summary/chat-nonstream").body;
+    let mut coder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    coder.write_all(&plain).unwrap();
+    let coded = coder.finish().unwrap();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n",
+        coded.len()
+    );
+    let whole = [head.as_bytes(), b"\r\n", &coded].concat();
+    let origin = Origin::answering(vec![whole]);
+    let tap = Tap::before(origin.address);
+    let accept = "Accept-Encoding: gzip;q=0.5, x-odd, identity;q=0\r\n";
+    let got = tap.exchange(post(CHAT, "{}", &format!("{accept}{CLOSE}")));
+    assert!(origin.request(0).head.contains(accept));
+    assert!(got.ends_with(&[b"\r\n\r\n", &coded[..]].concat()));
+    let seen = &tap.observations(1)[0];
+    assert_eq!(seen["acceptance"], "recorded", "{seen}");
+    // One that nobody knows passes too, and is counted.
+    let odd = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: x-odd\r\ncontent-length: 2\r\n\r\n{}";
+    let origin = Origin::answering(vec![odd.to_vec()]);
+    let tap = Tap::before(origin.address);
+    assert!(
+        tap.exchange(post(CHAT, "{}", CLOSE))
+            .ends_with(b"\r\n\r\n{}")
+    );
+    tap.until_metric("spectap_unobserved_total{reason=\"encoding\"}", 1.0);
+}

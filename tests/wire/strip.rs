@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use serde_json::{Value, json};
 
 use crate::support::DEADLINE;
-use crate::support::client::{dechunk, post};
+use crate::support::client::{Client, dechunk, post};
 use crate::support::fixtures::{Capture, capture, events, masked, path};
 use crate::support::origin::{Origin, Then, stream};
 use crate::support::tap::Tap;
@@ -460,4 +460,45 @@ fn a_compressed_answer_passes_and_injection_stops_for_clients_that_take_codings(
         tap.metric("spectap_unobserved_total{reason=\"encoding\"}"),
         3.0
     );
+}
+
+#[test]
+fn an_event_with_data_of_its_own_beside_the_usage_passes() {
+    let native = "data: {\"choices\":[],\"usage\":{\"total_tokens\":1},\"error\":{\"code\":1}}\n\n";
+    let caused = "data: {\"choices\":[],\"usage\":{\"total_tokens\":1}}\n\n";
+    let content = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":null}]}\n\n";
+    let pieces = [content, native, caused, "data: [DONE]\n\n"];
+    let origin = Origin::answering(vec![stream(pieces.iter().map(|piece| piece.as_bytes()))]);
+    let tap = Tap::before(origin.address);
+    let answer = tap.exchange(post("/v1/chat/completions", r#"{"stream":true}"#, CLOSE));
+    let got = dechunk(&answer[memchr::memmem::find(&answer, b"\r\n\r\n").unwrap() + 4..]);
+    let kept = [content, native, "data: [DONE]\n\n"].concat();
+    assert_eq!(String::from_utf8(got).unwrap(), kept);
+}
+
+#[test]
+fn an_event_without_end_is_passed_on_and_not_kept() {
+    // It may be the caused one as long as one looks, so that it is held at first.
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let origin = Origin::start(move |_, _, stream| {
+        let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+        stream.write_all(head).unwrap();
+        let begin = b"data: {\"choices\":[],\"usage\":{\"x\":\"";
+        stream.write_all(&chunk(begin)).unwrap();
+        for _ in 0..24 {
+            let piece = chunk(&vec![b'x'; 64 << 10]);
+            stream.write_all(&piece).unwrap();
+        }
+        // The event ends only after the client has had what came of it.
+        wait.lock().unwrap().recv().unwrap();
+        stream.write_all(b"0\r\n\r\n").unwrap();
+        Then::KeepAlive
+    });
+    let tap = Tap::before(origin.address);
+    let mut client = Client::connect(tap.data);
+    client.send(post("/v1/chat/completions", r#"{"stream":true}"#, ""));
+    client.read_until(&vec![b'x'; 64 << 10]);
+    go.send(()).unwrap();
+    client.read_until(b"0\r\n\r\n");
 }

@@ -1,5 +1,6 @@
 //! A raw-socket engine, a raw-socket client, and an instance between them.
 
+pub(crate) mod bad_proxy;
 pub(crate) mod client;
 pub(crate) mod fixtures;
 pub(crate) mod origin;
