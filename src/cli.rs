@@ -7,6 +7,7 @@ pub mod report;
 pub mod serve;
 pub mod simulate;
 pub mod token;
+pub mod transport;
 mod value;
 
 use clap::{Parser, Subcommand};
@@ -55,7 +56,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Stand between clients and an engine, pass everything through, and keep the numbers.
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     /// Show the whole thing on this machine: a simulated engine, traffic, the tap, and a live table.
     Demo(demo::DemoArgs),
     /// Print the numbers of a running tap, of records files or of captured bodies.

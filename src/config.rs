@@ -1,6 +1,8 @@
 //! The checked settings of `serve`. What one flag alone can have wrong is refused while it is parsed; here is what only
 //! shows in several of them, or in a file. All of it before a port is bound.
 
+mod transport;
+
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -8,7 +10,7 @@ use std::time::Duration;
 
 use crate::cli::serve::{Inject, Ready, ServeArgs};
 use crate::cli::token;
-use crate::proxy::UpstreamAddress;
+use crate::proxy::{PortTls, Upstream, UpstreamAddress};
 use crate::record::EngineName;
 use crate::stats::Facet;
 use crate::store::records::RecordsSettings;
@@ -18,7 +20,9 @@ use crate::tap::{AskSglang, ExposeUsage, TagSource};
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Listen addresses and their engines; at least one.
-    pub lanes: Vec<(SocketAddr, UpstreamAddress)>,
+    pub lanes: Vec<(SocketAddr, Upstream)>,
+    /// How clients are spoken to in TLS, if at all.
+    pub tls: Option<PortTls>,
     /// Threads that serve clients.
     pub workers: NonZeroUsize,
     /// Address of spectap's own endpoints.
@@ -93,7 +97,8 @@ impl Config {
         let lanes: Vec<_> = first.into_iter().chain(args.lane.iter().cloned()).collect();
         check_addresses(&lanes, args.admin_listen)?;
         Ok(Self {
-            lanes,
+            lanes: reachable(args, lanes)?,
+            tls: transport::port(&args.transport)?,
             workers: args.workers,
             admin_listen: args.admin_listen,
             engine: args.engine.map(EngineName::from),
@@ -124,6 +129,27 @@ impl Config {
             notes: notes(&args.records.note)?,
         })
     }
+}
+
+/// The engines, with what is needed to reach them.
+fn reachable(
+    args: &ServeArgs,
+    lanes: Vec<(SocketAddr, UpstreamAddress)>,
+) -> Result<Vec<(SocketAddr, Upstream)>, ConfigError> {
+    let addresses: Vec<_> = lanes.iter().map(|(_, address)| address).collect();
+    let transport = transport::upstream(&args.transport, &addresses)?;
+    let reach = |(listen, address): (SocketAddr, UpstreamAddress)| {
+        let value = address.url();
+        match Upstream::new(address, &transport) {
+            Ok(upstream) => Ok((listen, upstream)),
+            Err(problem) => Err(ConfigError {
+                flag: "--upstream",
+                value,
+                problem: problem.to_string(),
+            }),
+        }
+    };
+    lanes.into_iter().map(reach).collect()
 }
 
 fn notes(given: &[(String, String)]) -> Result<BTreeMap<String, String>, ConfigError> {
@@ -160,7 +186,9 @@ fn check_addresses(
         }
     }
     for (_, upstream) in lanes {
-        let (host, port) = upstream.host_and_port();
+        let Some((host, port)) = upstream.host_and_port() else {
+            continue;
+        };
         let host = if host == "localhost" {
             "127.0.0.1"
         } else {
@@ -175,7 +203,7 @@ fn check_addresses(
                     .to_owned();
             return Err(ConfigError {
                 flag: "--upstream",
-                value: format!("http://{upstream}"),
+                value: upstream.url(),
                 problem,
             });
         }

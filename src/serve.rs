@@ -11,6 +11,7 @@ use prometheus::process_collector::ProcessCollector;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::admin::{self, Access, AdminState, Readiness};
 use crate::clock::Clock;
@@ -71,6 +72,8 @@ pub struct Instance {
     admin: JoinSet<()>,
     stop: Stop,
     stop_admin: CancellationToken,
+    /// Follows the data port's certificate.
+    _certificate: Option<AbortOnDropHandle<()>>,
     /// Workers do not outlive an instance that is dropped.
     _dropped: [DropGuard; 2],
 }
@@ -165,6 +168,7 @@ impl Instance {
             lanes.push(Lane {
                 listener,
                 upstream,
+                tls: config.tls.clone(),
                 tap,
                 replay: config.replay,
             });
@@ -172,10 +176,15 @@ impl Instance {
         let workers =
             Workers::start(config.workers, lanes, &counters, &stop).map_err(StartError::Workers)?;
 
-        let upstream = config
-            .ready_needs_upstream
-            .then(|| config.lanes[0].1.to_string());
-        let readiness = Arc::new(Readiness::new(upstream));
+        let readiness = Arc::new(if config.ready_needs_upstream {
+            let upstream = config.lanes[0].1.clone();
+            Readiness::with_engine(move || {
+                let upstream = upstream.clone();
+                Box::pin(async move { upstream.reach().await })
+            })
+        } else {
+            Readiness::alone()
+        });
         let admin_address = local_address(&admin_listener, config.admin_listen);
         let state = AdminState {
             registry,
@@ -205,6 +214,10 @@ impl Instance {
             statistics,
             records,
             readiness,
+            _certificate: config
+                .tls
+                .clone()
+                .map(|tls| AbortOnDropHandle::new(tokio::spawn(tls.follow()))),
             config,
             workers,
             admin,

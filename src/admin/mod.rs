@@ -20,6 +20,6 @@ mod runs;
 mod serve;
 
 pub use guard::Access;
-pub use health::Readiness;
+pub use health::{Reached, Readiness};
 pub use router::{AdminState, router};
 pub use serve::serve;

@@ -11,10 +11,14 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::Hop;
 use super::outlet::{MarkedSocket, Outlet, Waiting};
+use super::refusal::ResetInstead;
+use super::socket::{Plain, Socket};
+use super::tls::PortTls;
 
 /// Most header fields of one request. hyper's own limit is 100; a real vLLM takes 2,000. Above 100 hyper makes room for
 /// all of them anew for each head, which costs 64 bytes each.
@@ -25,6 +29,9 @@ pub(super) const LARGEST_HEAD: usize = 1 << 20;
 
 /// How long a client may take for a request's head. It also closes idle client connections.
 const HEAD_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long a client may take to agree on TLS.
+const TLS_LIMIT: Duration = Duration::from_secs(10);
 
 /// Most requests that run at the same time on one HTTP/2 connection.
 const MOST_STREAMS: u32 = 1024;
@@ -39,6 +46,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 pub(super) struct Server {
     http1: http1::Builder,
     http2: http2::Builder<TokioExecutor>,
+    tls: Option<TlsAcceptor>,
 }
 
 /// How HTTP/1 is spoken.
@@ -54,7 +62,8 @@ pub(super) fn http1() -> http1::Builder {
 }
 
 impl Server {
-    pub(super) fn new() -> Self {
+    /// `tls`: how TLS is spoken below HTTP, if at all.
+    pub(super) fn new(tls: Option<&PortTls>) -> Self {
         let mut http1 = http1();
         http1
             .timer(TokioTimer::new())
@@ -65,7 +74,24 @@ impl Server {
             .max_concurrent_streams(MOST_STREAMS)
             .max_header_list_size(LARGEST_HEAD as u32)
             .timer(TokioTimer::new());
-        Self { http1, http2 }
+        Self {
+            http1,
+            http2,
+            tls: tls.map(PortTls::acceptor),
+        }
+    }
+
+    /// Learns what a client speaks: whether it is HTTP/2. None if it left, or did not say in time.
+    async fn greet(&self, stream: TcpStream) -> Option<(Socket, bool)> {
+        match &self.tls {
+            None => {
+                let begins = tokio::time::timeout(HEAD_LIMIT, speaks_http2(&stream)).await;
+                let http2 = begins.ok()?.ok()?;
+                Some((Socket::Plain(Plain::tcp(stream)), http2))
+            }
+            // Large: no room is kept for it where clients speak in clear text.
+            Some(tls) => Box::pin(agree(tls, Plain::tcp(stream), TLS_LIMIT)).await,
+        }
     }
 }
 
@@ -76,16 +102,31 @@ pub(super) async fn serve(
     hop: Arc<Hop>,
     drain: CancellationToken,
 ) {
-    let begins = tokio::select! {
-        begins = tokio::time::timeout(HEAD_LIMIT, speaks_http2(&stream)) => begins,
+    let greeted = tokio::select! {
+        greeted = server.greet(stream) => greeted,
         () = drain.cancelled() => return,
     };
-    match begins {
-        Ok(Ok(false)) => serve_http1(&server, stream, hop, drain).await,
+    match greeted {
+        Some((socket, false)) => serve_http1(&server, socket, hop, drain).await,
         // Rare, and larger: no room is kept for it in each client's task.
-        Ok(Ok(true)) => Box::pin(serve_http2(&server, stream, hop, drain)).await,
-        // It left, or said nothing.
-        Ok(Err(_)) | Err(_) => {}
+        Some((socket, true)) => Box::pin(serve_http2(&server, socket, hop, drain)).await,
+        None => {}
+    }
+}
+
+/// Agrees with a client on TLS, and on what is spoken in it.
+async fn agree(tls: &TlsAcceptor, stream: Plain, limit: Duration) -> Option<(Socket, bool)> {
+    match tokio::time::timeout(limit, tls.accept(stream)).await {
+        Ok(Ok(stream)) => {
+            let socket = Socket::Tls(Box::new(stream.into()));
+            let http2 = socket.agreed_on_http2();
+            Some((socket, http2))
+        }
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a client did not agree on TLS");
+            None
+        }
+        Err(_) => None,
     }
 }
 
@@ -106,7 +147,7 @@ async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
     }
 }
 
-async fn serve_http1(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: CancellationToken) {
+async fn serve_http1(server: &Server, stream: Socket, hop: Arc<Hop>, drain: CancellationToken) {
     let outlet = Arc::new(Outlet::default());
     let socket = MarkedSocket::new(TokioIo::new(stream), Arc::clone(&outlet));
     let service = service_fn(move |request| {
@@ -126,14 +167,20 @@ async fn serve_http1(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: C
     let _ = connection.await;
 }
 
-async fn serve_http2(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: CancellationToken) {
+async fn serve_http2(server: &Server, stream: Socket, hop: Arc<Hop>, drain: CancellationToken) {
     let waiting = Arc::new(Waiting::default());
     let socket = MarkedSocket::new(TokioIo::new(stream), Arc::clone(&waiting));
     let list = Arc::clone(&waiting);
     let service = service_fn(move |request| {
         let hop = Arc::clone(&hop);
         let outlet = Arc::new(Outlet::listed(Arc::clone(&list)));
-        async move { Ok::<_, Infallible>(hop.exchange(request, outlet).await) }
+        async move {
+            let answer = hop.exchange(request, outlet).await;
+            match answer.extensions().get() {
+                Some(ResetInstead(reason)) => Err(h2::Error::from(*reason)),
+                None => Ok(answer),
+            }
+        }
     });
     let mut connection = pin!(server.http2.serve_connection(socket, service));
     let mut drained = pin!(drain.cancelled());
@@ -148,4 +195,29 @@ async fn serve_http2(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: C
         polled.map(drop)
     })
     .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_does_not_agree_on_tls_in_time_is_let_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let (certificate, key) = (folder.path().join("cert"), folder.path().join("key"));
+        let secret = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        std::fs::write(&certificate, params.self_signed(&secret).unwrap().pem()).unwrap();
+        std::fs::write(&key, secret.serialize_pem()).unwrap();
+        let tls = PortTls::load(certificate, key).unwrap().acceptor();
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let silent = TcpStream::connect(listener.local_addr().unwrap());
+        let (silent, accepted) = tokio::join!(silent, listener.accept());
+        let stream = Plain::tcp(accepted.unwrap().0);
+        let agreed = agree(&tls, stream, Duration::from_millis(20));
+        let agreed = tokio::time::timeout(Duration::from_secs(20), agreed).await;
+        assert!(agreed.unwrap().is_none());
+        drop(silent);
+    }
 }

@@ -19,13 +19,13 @@ use hyper_util::rt::TokioIo;
 use prometheus::Registry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use super::address::UpstreamAddress;
 use super::client::http1 as server;
 use super::connection::client;
 use super::exchange::{Hop, Outgoing};
 use super::headers::wants_switch;
 use super::pool::Pool;
 use super::request_body::HoldBudget;
+use super::{Transport, Upstream, UpstreamAddress};
 use crate::counters::TapCounters;
 use crate::tap::fuzzing::{Input, tap};
 use client::{Script, run};
@@ -49,7 +49,8 @@ fn hops() -> Option<[Hop; 2]> {
     let _entered = runtime.enter();
     let counters = TapCounters::register(&Registry::new()).ok()?;
     let address = UpstreamAddress::parse("http://127.0.0.1:1").ok()?;
-    let pool = Pool::new(address, &counters);
+    let upstream = Upstream::new(address, &Transport::default()).ok()?;
+    let pool = Pool::new(upstream, &counters);
     Some([false, true].map(|alters| {
         let tap = tap(counters.clone(), alters);
         Hop::new(

@@ -4,17 +4,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use super::client::{self, Server};
 use super::exchange::Hop;
+use super::tls::PortTls;
 use super::worker::Stop;
 
 /// Pause after an accept that failed for want of file descriptors, so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// Idle time after which the system probes whether a peer is still there.
-const PROBE_AFTER: Duration = Duration::from_secs(60);
 
 /// How serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +24,13 @@ pub enum Stopped {
 }
 
 /// Serves clients until the drain begins, then lets running exchanges finish.
-pub(super) async fn serve(listener: TcpListener, hop: Arc<Hop>, stop: Stop) -> Stopped {
-    let server = Arc::new(Server::new());
+pub(super) async fn serve(
+    listener: TcpListener,
+    tls: Option<PortTls>,
+    hop: Arc<Hop>,
+    stop: Stop,
+) -> Stopped {
+    let server = Arc::new(Server::new(tls.as_ref()));
     loop {
         let stream = tokio::select! {
             () = stop.drain.cancelled() => break,
@@ -39,7 +42,6 @@ pub(super) async fn serve(listener: TcpListener, hop: Arc<Hop>, stop: Stop) -> S
                 }
             },
         };
-        prepare_socket(&stream);
         let client = client::serve(
             Arc::clone(&server),
             stream,
@@ -67,12 +69,4 @@ async fn rest_after(error: &io::Error) {
         tracing::warn!(%error, "can not accept a connection");
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
-}
-
-/// Small writes leave at once, and a peer that vanished without a word is noticed. A socket that refuses either works
-/// all the same.
-pub(super) fn prepare_socket(stream: &TcpStream) {
-    let _ = stream.set_nodelay(true);
-    let keepalive = socket2::TcpKeepalive::new().with_time(PROBE_AFTER);
-    let _ = socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive);
 }

@@ -10,6 +10,7 @@ mod body;
 mod client;
 mod clients;
 mod connection;
+mod dial;
 mod exchange;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
@@ -22,10 +23,18 @@ mod pool;
 mod refusal;
 mod reply;
 mod request_body;
+mod resolver;
+mod socket;
+mod streams;
+mod tls;
 mod tunnel;
 mod turn;
+mod upstream;
 mod worker;
 
 pub use address::{UpstreamAddress, UpstreamAddressError};
 pub use listener::Stopped;
+pub use resolver::Resolver;
+pub use tls::{PortTls, TlsFile, TlsFileError, TlsFileProblem, UpstreamTls, UpstreamTlsFiles};
+pub use upstream::{Transport, Upstream};
 pub use worker::{Lane, Stop, Workers};

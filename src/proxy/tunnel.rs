@@ -10,7 +10,10 @@ use crate::tap::{self, End};
 
 /// Joins client and server until both sides have closed, once the client knows of the switch. The exchange lasts as long.
 pub(super) async fn join(client: OnUpgrade, server: Lease, exchange: tap::Exchange) {
-    let (mut server, read_ahead, _counted) = server.switched().await;
+    let Some((mut server, read_ahead, _counted)) = server.switched().await else {
+        exchange.finish(End::Cancelled);
+        return;
+    };
     let tunnel = async {
         let mut client = TokioIo::new(client.await.ok()?);
         client.write_all(&read_ahead).await.ok()?;

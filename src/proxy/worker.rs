@@ -13,11 +13,12 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::address::UpstreamAddress;
 use super::exchange::Hop;
 use super::listener::{Stopped, serve};
 use super::pool::Pool;
 use super::request_body::HoldBudget;
+use super::tls::PortTls;
+use super::upstream::Upstream;
 use crate::counters::TapCounters;
 use crate::tap::Tap;
 
@@ -26,7 +27,9 @@ pub struct Lane {
     /// Bound and listening.
     pub listener: TcpListener,
     /// The server.
-    pub upstream: UpstreamAddress,
+    pub upstream: Upstream,
+    /// How TLS is spoken with clients, if at all.
+    pub tls: Option<PortTls>,
     /// What watches the lane.
     pub tap: Tap,
     /// Whether an inference request may be sent again when a kept connection turns out closed.
@@ -50,7 +53,8 @@ pub struct Workers(Vec<oneshot::Receiver<Stopped>>);
 /// A lane in the hands of one worker.
 struct Share {
     listener: std::net::TcpListener,
-    upstream: UpstreamAddress,
+    upstream: Upstream,
+    tls: Option<PortTls>,
     tap: Tap,
     replay: bool,
     held: HoldBudget,
@@ -73,6 +77,7 @@ impl Workers {
             shares.push(Share {
                 listener: lane.listener.into_std()?,
                 upstream: lane.upstream,
+                tls: lane.tls,
                 tap: lane.tap,
                 replay: lane.replay,
                 held: HoldBudget::default(),
@@ -112,6 +117,7 @@ impl Share {
         Ok(Self {
             listener: self.listener.try_clone()?,
             upstream: self.upstream.clone(),
+            tls: self.tls.clone(),
             tap: self.tap.clone(),
             replay: self.replay,
             held: self.held.clone(),
@@ -137,7 +143,7 @@ async fn work(shares: Vec<Share>, counters: TapCounters, stop: Stop) -> Stopped 
             share.held,
             counters.clone(),
         ));
-        lanes.spawn(serve(listener, hop, stop.clone()));
+        lanes.spawn(serve(listener, share.tls, hop, stop.clone()));
     }
     let mut worst = Stopped::Drained;
     while let Some(lane) = lanes.join_next().await {

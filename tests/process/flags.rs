@@ -75,10 +75,10 @@ fn a_wrong_value_names_the_flag_the_value_and_what_would_be_right() {
             "http://127.0.0.1:8000",
         ),
         (
-            serve(&["--upstream=https://h"]),
+            serve(&["--upstream=ftp://h"]),
             "--upstream",
-            "https",
-            "only http://",
+            "ftp",
+            "only http://, https:// and unix:",
         ),
         (
             serve(&["--upstream=http://h/v1"]),

@@ -9,6 +9,7 @@
 mod support;
 
 mod bad_input;
+mod data_tls;
 mod ends;
 mod first_request;
 mod framing;
@@ -23,4 +24,5 @@ mod samples;
 mod sglang;
 mod strip;
 mod switches;
+mod upstream_tls;
 mod workers;
