@@ -107,3 +107,23 @@ macro_rules! delegate {
 
 delegate!(Plain, Plain::Tcp, Plain::Unix);
 delegate!(Socket, Socket::Plain, Socket::Tls);
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn small_writes_leave_at_once_and_silent_peers_are_probed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap());
+        let Plain::Tcp(stream) = Plain::tcp(stream.await.unwrap()) else {
+            unreachable!()
+        };
+        assert!(stream.nodelay().unwrap());
+        let socket = socket2::SockRef::from(&stream);
+        assert!(socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), PROBE_AFTER);
+    }
+}

@@ -3,6 +3,7 @@
 //! A window of its own keeps each slow client to itself: a connection's window holds those of all its streams, so that
 //! no number of clients that do not read keeps the others waiting.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,6 +55,8 @@ struct Carrier {
     /// How many streams the server allows.
     allowed: Arc<AtomicUsize>,
     load: Mutex<Load>,
+    /// What ended it, for the first who asks.
+    end: Arc<Mutex<Option<hyper::Error>>>,
     memory: ConnectionMemory,
     parked: Arc<Notify>,
     connections: IntGaugeVec,
@@ -150,15 +153,19 @@ impl Carriers {
             .map_err(|error| Refusal::NotHttp2(address(), error.to_string()))?;
         let allowed = Arc::new(AtomicUsize::new(MOST_STREAMS));
         let told = Arc::clone(&allowed);
+        let end = Arc::<Mutex<Option<hyper::Error>>>::default();
+        let ended = Arc::clone(&end);
         tokio::spawn(async move {
             let mut connection = connection;
-            // Its error shows at the requests that use it.
-            let _ = std::future::poll_fn(|context| {
+            let result = poll_fn(|context| {
                 let polled = Pin::new(&mut connection).poll(context);
                 told.store(connection.current_max_send_streams(), Ordering::Relaxed);
                 polled
             })
             .await;
+            // Before those who wait hear that it is gone, which its drop tells them.
+            *ended.lock().unwrap_or_else(PoisonError::into_inner) = result.err();
+            drop(connection);
         });
         Ok(Carrier {
             sender,
@@ -168,6 +175,7 @@ impl Carriers {
                 idle_since: Instant::now(),
                 _counted: Counted::begin(&self.connections, "idle"),
             }),
+            end,
             memory: ConnectionMemory::default(),
             parked: Arc::clone(&self.parked),
             connections: self.connections.clone(),
@@ -199,6 +207,10 @@ impl Carriers {
 impl Carrier {
     fn load(&self) -> MutexGuard<'_, Load> {
         self.load.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self) -> MutexGuard<'_, Option<hyper::Error>> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One more request, if there is room for it.
@@ -246,6 +258,11 @@ impl Stream {
             .map_err(|mut failure| {
                 let unsent = failure.take_message();
                 let error = failure.into_error();
+                let error = match http2_error(&error) {
+                    Some(_) => error,
+                    // It only says that the connection is gone.
+                    None => self.carrier.end().take().unwrap_or(error),
+                };
                 SendFailure {
                     unsent,
                     answered: was_taken_up(&error),

@@ -1,7 +1,6 @@
 //! The server behind one lane, with all that is needed to reach it.
 
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustls::pki_types::ServerName;
@@ -12,7 +11,7 @@ use super::refusal::Refusal;
 use super::resolver::Resolver;
 use super::tls::UpstreamTls;
 
-/// Time between two lines in the log about a server that can't be trusted.
+/// Time between two lines in the log about a server that can't be spoken to.
 const PERIOD: Duration = Duration::from_secs(60);
 
 /// How servers are reached, whichever they are.
@@ -99,15 +98,16 @@ impl Upstream {
         }
     }
 
-    /// Says in the log why the server can't be trusted, at once and then once a minute: somebody must mend it by hand.
+    /// Says in the log why the server can't be spoken to, at once and then once a minute, where nothing will mend it but
+    /// a person.
     pub(super) fn complain(&self, refusal: &Refusal) {
-        if !matches!(refusal, Refusal::Tls(..)) {
+        if !matches!(refusal, Refusal::Tls(..) | Refusal::NotHttp2(..)) {
             return;
         }
         let mut last = self
             .last_told
             .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+            .unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|at| at.elapsed() >= PERIOD) {
             *last = Some(Instant::now());
             tracing::warn!(kind = refusal.kind(), "{refusal}");

@@ -88,6 +88,24 @@ fn a_wrong_value_names_the_flag_the_value_and_what_would_be_right() {
         ),
         (serve(&[]), "--upstream", "--upstream", "Usage"),
         (
+            serve(&["--upstream=https://h", "--upstream-ca=/no/such.pem"]),
+            "--upstream-ca",
+            "/no/such.pem",
+            "PEM file",
+        ),
+        (
+            serve(&["--upstream=https://h", "--upstream-server-name=a b"]),
+            "--upstream-server-name",
+            "a b",
+            "host name",
+        ),
+        (
+            serve(&[up, "--tls-cert=/no/such.pem"]),
+            "--tls-cert",
+            "/no/such.pem",
+            "--tls-key",
+        ),
+        (
             serve(&[up, "--listen=8090"]),
             "--listen",
             "8090",

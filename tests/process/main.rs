@@ -11,3 +11,4 @@ mod flags;
 mod program;
 mod records;
 mod signals;
+mod tls;

@@ -4,6 +4,7 @@ pub(crate) mod certificates;
 pub(crate) mod client;
 pub(crate) mod fixtures;
 pub(crate) mod http2;
+pub(crate) mod http2_engine;
 pub(crate) mod origin;
 pub(crate) mod tap;
 pub(crate) mod tls;
