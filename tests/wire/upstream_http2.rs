@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use bytes::Bytes;
@@ -382,6 +383,85 @@ fn a_farewell_of_the_engine_lets_streams_finish_and_sends_others_elsewhere() {
     });
     go.send(()).unwrap();
     assert_eq!(client.rest(&mut body), (b"last\n\n".to_vec(), None));
+}
+
+#[test]
+fn a_connection_that_breaks_is_a_cut_for_all_and_another_takes_its_place() {
+    let engine = Http2Engine::start(|request, mut respond| async move {
+        let mut stream = respond.send_response(head(&[]), false).unwrap();
+        assert!(send(&mut stream, Bytes::from_static(b"first\n\n")).await);
+        if request.uri().path() != "/whole" {
+            let _ = std::future::poll_fn(|context| stream.poll_reset(context)).await;
+        }
+        let _ = stream.send_data(Bytes::new(), true);
+    });
+    let tap = in_front_of(&engine);
+    let mut client = Http2::connect(tap.data);
+    let response = client.send(call(), "");
+    let mut body = client.head(response).into_body();
+    assert_eq!(client.event(&mut body), b"first\n\n");
+    let mut old = Client::connect(tap.data);
+    old.send(post("/x", "", ""));
+    old.read_until(b"first\n\n");
+    assert_eq!(engine.opened(), 1);
+    engine.break_off();
+    let reset = Some(Some(Reason::INTERNAL_ERROR));
+    assert_eq!(client.rest(&mut body), (Vec::new(), reset));
+    assert_eq!(old.read_to_end(), b"\r\n", "no end of the chunks");
+    for path in ["/whole", "/whole"] {
+        let answer = tap.exchange(post(path, "", "Connection: close\r\n"));
+        assert!(answer.ends_with(b"0\r\n\r\n"));
+    }
+    assert_eq!(engine.opened(), 2);
+}
+
+#[test]
+fn what_the_engine_refused_to_take_up_is_sent_again_where_that_does_no_harm() {
+    let count = AtomicUsize::new(0);
+    let engine = Http2Engine::start(move |_, mut respond| {
+        let number = count.fetch_add(1, Ordering::SeqCst);
+        async move {
+            // The second and the fourth.
+            if number % 2 == 1 {
+                respond.send_reset(Reason::REFUSED_STREAM);
+            } else {
+                respond.send_response(head(&[]), true).unwrap();
+            }
+        }
+    });
+    let tap = in_front_of(&engine);
+    let mut client = Client::connect(tap.data);
+    for path in ["/x", "/v1/completions"] {
+        client.send(post(path, "{}", ""));
+        assert_eq!(client.response().status(), 200, "{path}");
+    }
+    assert_eq!(tap.metric("spectap_upstream_retries_total"), 1.0);
+    // Not a route where it does none.
+    client.send(post("/x", "{}", ""));
+    assert_eq!(client.response().status(), 502);
+}
+
+#[test]
+fn streams_of_an_engine_that_speaks_http_2_are_observed_and_filtered() {
+    let usage = "data: {\"id\":\"i\",\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":1}}\n\n";
+    let finish = "data: {\"id\":\"i\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    let done = "data: [DONE]\n\n";
+    let engine = Http2Engine::start(move |_, mut respond| async move {
+        let fields = [("content-type", "text/event-stream")];
+        let mut stream = respond.send_response(head(&fields), false).unwrap();
+        for event in [finish, usage, done] {
+            assert!(send(&mut stream, Bytes::from(event)).await);
+        }
+        let _ = stream.send_data(Bytes::new(), true);
+    });
+    let tap = in_front_of(&engine);
+    let mut client = Client::connect(tap.data);
+    client.send(post("/v1/chat/completions", "{\"stream\":true}", ""));
+    let body = client.response().body();
+    assert_eq!(body, [finish, done].concat().into_bytes());
+    let observation = tap.observations(1)[0].clone();
+    assert_eq!(observation["outcome"], "complete");
+    assert_eq!(observation["usage"]["completion_tokens"], 1);
 }
 
 #[test]

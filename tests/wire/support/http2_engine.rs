@@ -23,6 +23,7 @@ pub(crate) struct Http2Engine {
     opened: Arc<AtomicUsize>,
     open: Arc<AtomicUsize>,
     farewell: Arc<Notify>,
+    broken: Arc<Notify>,
 }
 
 impl Http2Engine {
@@ -43,13 +44,14 @@ impl Http2Engine {
             opened: Arc::default(),
             open: Arc::default(),
             farewell: Arc::default(),
+            broken: Arc::default(),
         };
-        let (seen, opened, open, farewell) = (
+        let (seen, opened, open) = (
             Arc::clone(&engine.seen),
             Arc::clone(&engine.opened),
             Arc::clone(&engine.open),
-            Arc::clone(&engine.farewell),
         );
+        let (farewell, broken) = (Arc::clone(&engine.farewell), Arc::clone(&engine.broken));
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -61,14 +63,14 @@ impl Http2Engine {
                     socket.set_nodelay(true).unwrap();
                     opened.fetch_add(1, Ordering::SeqCst);
                     open.fetch_add(1, Ordering::SeqCst);
-                    let (handler, seen, open, farewell) = (
-                        Arc::clone(&handler),
-                        Arc::clone(&seen),
-                        Arc::clone(&open),
-                        Arc::clone(&farewell),
-                    );
+                    let (handler, seen, open) =
+                        (Arc::clone(&handler), Arc::clone(&seen), Arc::clone(&open));
+                    let (farewell, broken) = (Arc::clone(&farewell), Arc::clone(&broken));
                     tokio::spawn(async move {
-                        connection(socket, &*handler, &seen, &farewell).await;
+                        tokio::select! {
+                            () = connection(socket, &*handler, &seen, &farewell) => {}
+                            () = broken.notified() => {}
+                        }
                         open.fetch_sub(1, Ordering::SeqCst);
                     });
                 }
@@ -99,6 +101,11 @@ impl Http2Engine {
     /// Says GOAWAY on the connections that are open; what runs on them may finish.
     pub(crate) fn say_farewell(&self) {
         self.farewell.notify_waiters();
+    }
+
+    /// Breaks off the connections that are open, without a word.
+    pub(crate) fn break_off(&self) {
+        self.broken.notify_waiters();
     }
 }
 
