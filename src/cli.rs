@@ -11,6 +11,7 @@ pub mod serve;
 pub mod simulate;
 pub mod token;
 pub mod top;
+pub mod transport;
 mod value;
 pub mod verify;
 
@@ -61,7 +62,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Stand between clients and an engine, pass everything through, and keep the numbers.
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     /// Show the whole thing on this machine: a simulated engine, traffic, the tap, and a live table.
     Demo(demo::DemoArgs),
     /// Print the numbers of a running tap, of records files or of captured bodies.

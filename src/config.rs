@@ -1,6 +1,8 @@
 //! The checked settings of `serve`. What one flag alone can have wrong is refused while it is parsed; here is what only
 //! shows in several of them, or in a file. All of it before a port is bound.
 
+mod transport;
+
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,7 +13,7 @@ use std::time::Duration;
 use crate::cli::limits::MostConnections;
 use crate::cli::serve::{Inject, Ready, ServeArgs};
 use crate::cli::token;
-use crate::proxy::{Timeouts, UpstreamAddress};
+use crate::proxy::{PortTls, Timeouts, Upstream, UpstreamAddress};
 use crate::record::EngineName;
 use crate::scrape::{self, Target};
 use crate::stats::Facet;
@@ -25,7 +27,9 @@ const SHORTEST_SCRAPE: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Listen addresses and their engines; none where only the engine's metrics page is read.
-    pub lanes: Vec<(SocketAddr, UpstreamAddress)>,
+    pub lanes: Vec<(SocketAddr, Upstream)>,
+    /// How clients are spoken to in TLS, if at all.
+    pub tls: Option<PortTls>,
     /// Threads that serve clients.
     pub workers: NonZeroUsize,
     /// Address of spectap's own endpoints.
@@ -133,7 +137,8 @@ impl Config {
             });
         }
         Ok(Self {
-            lanes,
+            lanes: reachable(args, lanes)?,
+            tls: transport::port(&args.transport)?,
             workers: args.workers,
             admin_listen: args.admin_listen,
             engine: args.engine.map(EngineName::from),
@@ -148,7 +153,6 @@ impl Config {
             },
             timeouts: Timeouts {
                 head: args.limits.head_timeout,
-                connect: args.limits.connect_timeout,
                 response_head: args.limits.response_head_timeout,
                 idle: args.limits.idle_timeout,
                 total: args.limits.total_timeout,
@@ -203,7 +207,7 @@ fn scrape_settings(
     let mut targets = scrape.scrape.clone();
     if targets.is_empty() {
         for (_, upstream) in lanes {
-            let target = Target::Engine(format!("http://{upstream}"));
+            let target = Target::Engine(upstream.url());
             if !targets.contains(&target) {
                 targets.push(target);
             }
@@ -215,6 +219,27 @@ fn scrape_settings(
         interval: scrape.scrape_interval,
         timeout: scrape.scrape_timeout,
     }))
+}
+
+/// The engines, with what is needed to reach them.
+fn reachable(
+    args: &ServeArgs,
+    lanes: Vec<(SocketAddr, UpstreamAddress)>,
+) -> Result<Vec<(SocketAddr, Upstream)>, ConfigError> {
+    let addresses: Vec<_> = lanes.iter().map(|(_, address)| address).collect();
+    let transport = transport::upstream(&args.transport, args.limits.connect_timeout, &addresses)?;
+    let reach = |(listen, address): (SocketAddr, UpstreamAddress)| {
+        let value = address.url();
+        match Upstream::new(address, &transport) {
+            Ok(upstream) => Ok((listen, upstream)),
+            Err(problem) => Err(ConfigError {
+                flag: "--upstream",
+                value,
+                problem: problem.to_string(),
+            }),
+        }
+    };
+    lanes.into_iter().map(reach).collect()
 }
 
 fn notes(given: &[(String, String)]) -> Result<BTreeMap<String, String>, ConfigError> {
@@ -251,7 +276,9 @@ fn check_addresses(
         }
     }
     for (_, upstream) in lanes {
-        let (host, port) = upstream.host_and_port();
+        let Some((host, port)) = upstream.host_and_port() else {
+            continue;
+        };
         let host = if host == "localhost" {
             "127.0.0.1"
         } else {
@@ -266,7 +293,7 @@ fn check_addresses(
                     .to_owned();
             return Err(ConfigError {
                 flag: "--upstream",
-                value: format!("http://{upstream}"),
+                value: upstream.url(),
                 problem,
             });
         }

@@ -12,7 +12,7 @@ use crate::cli::demo::DemoArgs;
 use crate::config::Config;
 use crate::export::table::Look;
 use crate::export::{By, Query, Summary, summary, table};
-use crate::proxy::{Timeouts, UpstreamAddress, UpstreamAddressError};
+use crate::proxy::{Timeouts, Transport, Upstream, UpstreamAddress, UpstreamAddressError};
 use crate::scrape::{self, Target};
 use crate::serve::{Instance, StartError};
 use crate::simulate::traffic::{self, Outcomes, Tally, Traffic};
@@ -161,9 +161,11 @@ fn engine_settings(seed: u64) -> Result<Settings, AcceptanceError> {
 }
 
 fn tap_settings(args: &DemoArgs, engine_url: &str) -> Result<Config, UpstreamAddressError> {
+    let address = UpstreamAddress::parse(engine_url)?;
     Ok(Config {
         workers: NonZeroUsize::MIN,
-        lanes: vec![(args.listen, UpstreamAddress::parse(engine_url)?)],
+        lanes: vec![(args.listen, Upstream::new(address, &Transport::default())?)],
+        tls: None,
         admin_listen: args.admin_listen,
         engine: None,
         inject: true,

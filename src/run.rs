@@ -73,13 +73,18 @@ async fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
     let upstreams: Vec<String> = config
         .lanes
         .iter()
-        .map(|(_, upstream)| format!("http://{upstream}"))
+        .map(|(_, upstream)| upstream.address().url())
         .collect();
+    let scheme = if config.tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
     let is_open =
         config.admin_listen.ip().to_canonical().is_loopback() || config.admin_token.is_some();
     let instance = Instance::start(config).await?;
     for (address, upstream) in instance.addresses().iter().zip(upstreams) {
-        tracing::info!("http://{address} passes to {upstream}");
+        tracing::info!("{scheme}://{address} passes to {upstream}");
     }
     tracing::info!("numbers on http://{}", instance.admin_address());
     if !is_open {

@@ -11,6 +11,7 @@ use prometheus::process_collector::ProcessCollector;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::admin::{self, Access, AdminState, Drain, Readiness, Token};
 use crate::cli::token;
@@ -79,6 +80,8 @@ pub struct Instance {
     admin: JoinSet<()>,
     stop: Stop,
     stop_admin: CancellationToken,
+    /// Follows the data port's certificate.
+    _certificate: Option<AbortOnDropHandle<()>>,
     /// Workers do not outlive an instance that is dropped.
     _dropped: [DropGuard; 2],
 }
@@ -177,6 +180,7 @@ impl Instance {
             lanes.push(Lane {
                 listener,
                 upstream,
+                tls: config.tls.clone(),
                 tap,
                 replay: config.replay,
                 timeouts: config.timeouts,
@@ -186,10 +190,6 @@ impl Instance {
         let workers =
             Workers::start(config.workers, lanes, &counters, &stop).map_err(StartError::Workers)?;
 
-        let engine = config.lanes.first();
-        let upstream = engine
-            .filter(|_| config.ready_needs_upstream)
-            .map(|(_, upstream)| upstream.to_string());
         let server = scrape::Server::default();
         let shown = runs.clone();
         export::prometheus::register_server(
@@ -204,7 +204,17 @@ impl Instance {
             let stopped = stop_admin.clone();
             admin.spawn(scrape::run(settings, server.clone(), probe, stopped));
         }
-        let readiness = Arc::new(Readiness::new(upstream));
+        let engine = config.lanes.first();
+        let readiness = Arc::new(match engine.filter(|_| config.ready_needs_upstream) {
+            Some((_, upstream)) => {
+                let upstream = upstream.clone();
+                Readiness::with_engine(move || {
+                    let upstream = upstream.clone();
+                    Box::pin(async move { upstream.reach().await })
+                })
+            }
+            None => Readiness::alone(),
+        });
         let drain = Drain::default();
         let admin_address = local_address(&admin_listener, config.admin_listen);
         let state = AdminState {
@@ -239,6 +249,10 @@ impl Instance {
             records,
             readiness,
             drain,
+            _certificate: config
+                .tls
+                .clone()
+                .map(|tls| AbortOnDropHandle::new(tokio::spawn(tls.follow()))),
             config,
             workers,
             admin,

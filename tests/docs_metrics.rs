@@ -148,17 +148,22 @@ fn the_observation_that_the_page_shows_is_one_and_each_member_is_explained() {
 
 #[test]
 fn every_kind_of_an_answer_that_spectap_makes_itself_has_its_line() {
-    let source = fs::read_to_string(root().join("src/proxy/refusal.rs")).unwrap();
-    let (_, kinds) = source.split_once("fn kind(&self)").unwrap();
-    let (kinds, _) = kinds.split_once("\n    }\n").unwrap();
-    let kinds: Vec<&str> = kinds.split('"').skip(1).step_by(2).collect();
-    assert!(kinds.contains(&"connect-refused"), "found only {kinds:?}");
     let page = page();
-    assert_eq!(
-        missing(kinds, &rows(&page)),
-        [""; 0],
-        "missing in docs/metrics.md"
-    );
+    for (file, one) in [
+        ("refusal.rs", "connect-refused"),
+        ("tls/fault.rs", "tls-name"),
+    ] {
+        let source = fs::read_to_string(root().join("src/proxy").join(file)).unwrap();
+        let (_, kinds) = source.split_once("fn kind(&self)").unwrap();
+        let (kinds, _) = kinds.split_once("\n    }\n").unwrap();
+        let kinds: Vec<&str> = kinds.split('"').skip(1).step_by(2).collect();
+        assert!(kinds.contains(&one), "found only {kinds:?}");
+        assert_eq!(
+            missing(kinds, &rows(&page)),
+            [""; 0],
+            "missing in docs/metrics.md"
+        );
+    }
 }
 
 fn is_test(path: &Path) -> bool {

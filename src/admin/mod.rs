@@ -24,7 +24,7 @@ mod token;
 
 pub use drain::Drain;
 pub use guard::Access;
-pub use health::Readiness;
+pub use health::{Reached, Readiness};
 pub use router::{AdminState, router};
 pub use serve::serve;
 pub use token::Token;

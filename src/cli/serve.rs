@@ -22,7 +22,8 @@ const MOST_WORKERS: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 /// Stand between clients and an engine, pass everything through, and keep the numbers.
 #[derive(Clone, Debug, Args)]
 pub struct ServeArgs {
-    /// The engine behind the tap, host and port only; paths pass through as clients send them.
+    /// The engine behind the tap, http:// or https:// with host and port only, or unix: with the path of a socket; paths
+    /// pass through as clients send them.
     #[arg(long, value_name = "URL", value_parser = UpstreamAddress::parse, env = "SPECTAP_UPSTREAM",
           required_unless_present_any = ["lane", "scrape"])]
     pub upstream: Option<UpstreamAddress>,
@@ -148,6 +149,10 @@ pub struct ServeArgs {
     /// What clients and the engine may take.
     #[command(flatten)]
     pub limits: super::limits::LimitsArgs,
+
+    /// What is spoken below and beside HTTP/1.1.
+    #[command(flatten)]
+    pub transport: super::transport::TransportArgs,
 
     /// The records file.
     #[command(flatten)]

@@ -1,6 +1,5 @@
 //! One client: which HTTP it speaks, and the life of its connection.
 
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
@@ -11,15 +10,22 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::client_http1;
 use super::exchange::Hop;
 use super::limits::Seat;
 use super::outlet::{MarkedSocket, Outlet, Waiting};
+use super::refusal::ResetInstead;
+use super::socket::{Plain, Socket};
+use super::tls::PortTls;
 
 /// Largest head, and largest write buffer, of one connection in bytes.
 pub(super) const LARGEST_HEAD: usize = 1 << 20;
+
+/// How long a client may take to agree on TLS.
+const TLS_LIMIT: Duration = Duration::from_secs(10);
 
 /// Most requests that run at the same time on one HTTP/2 connection.
 const MOST_STREAMS: u32 = 1024;
@@ -35,17 +41,36 @@ pub(super) struct Server {
     http2: http2::Builder<TokioExecutor>,
     /// How long a client may take for a request's head.
     head_limit: Duration,
+    tls: Option<TlsAcceptor>,
 }
 
 impl Server {
-    pub(super) fn new(head_limit: Duration) -> Self {
+    /// `tls`: how TLS is spoken below HTTP, if at all.
+    pub(super) fn new(head_limit: Duration, tls: Option<&PortTls>) -> Self {
         let mut http2 = http2::Builder::new(TokioExecutor::new());
         http2
             .auto_date_header(false)
             .max_concurrent_streams(MOST_STREAMS)
             .max_header_list_size(LARGEST_HEAD as u32)
             .timer(TokioTimer::new());
-        Self { http2, head_limit }
+        Self {
+            http2,
+            head_limit,
+            tls: tls.map(PortTls::acceptor),
+        }
+    }
+
+    /// Learns what a client speaks: whether it is HTTP/2. None if it left, or did not say in time.
+    async fn greet(&self, stream: TcpStream) -> Option<(Socket, bool)> {
+        match &self.tls {
+            None => {
+                let begins = tokio::time::timeout(self.head_limit, speaks_http2(&stream)).await;
+                let http2 = begins.ok()?.ok()?;
+                Some((Socket::Plain(Plain::tcp(stream)), http2))
+            }
+            // Large: no room is kept for it where clients speak in clear text.
+            Some(tls) => Box::pin(agree(tls, Plain::tcp(stream), TLS_LIMIT)).await,
+        }
     }
 }
 
@@ -58,16 +83,31 @@ pub(super) async fn serve(
     hop: Arc<Hop>,
     drain: CancellationToken,
 ) {
-    let begins = tokio::select! {
-        begins = tokio::time::timeout(server.head_limit, speaks_http2(&stream)) => begins,
+    let greeted = tokio::select! {
+        greeted = server.greet(stream) => greeted,
         () = drain.cancelled() => return,
     };
-    match begins {
-        Ok(Ok(false)) => client_http1::serve(stream, server.head_limit, hop, drain).await,
+    match greeted {
+        Some((socket, false)) => client_http1::serve(socket, server.head_limit, hop, drain).await,
         // Rare, and larger: no room is kept for it in each client's task.
-        Ok(Ok(true)) => Box::pin(serve_http2(&server, stream, hop, drain)).await,
-        // It left, or said nothing.
-        Ok(Err(_)) | Err(_) => {}
+        Some((socket, true)) => Box::pin(serve_http2(&server, socket, hop, drain)).await,
+        None => {}
+    }
+}
+
+/// Agrees with a client on TLS, and on what is spoken in it.
+async fn agree(tls: &TlsAcceptor, stream: Plain, limit: Duration) -> Option<(Socket, bool)> {
+    match tokio::time::timeout(limit, tls.accept(stream)).await {
+        Ok(Ok(stream)) => {
+            let socket = Socket::Tls(Box::new(stream.into()));
+            let http2 = socket.agreed_on_http2();
+            Some((socket, http2))
+        }
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a client did not agree on TLS");
+            None
+        }
+        Err(_) => None,
     }
 }
 
@@ -88,7 +128,7 @@ async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
     }
 }
 
-async fn serve_http2(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: CancellationToken) {
+async fn serve_http2(server: &Server, stream: Socket, hop: Arc<Hop>, drain: CancellationToken) {
     let waiting = Arc::new(Waiting::default());
     let socket = MarkedSocket::new(TokioIo::new(stream), Arc::clone(&waiting));
     let list = Arc::clone(&waiting);
@@ -96,7 +136,13 @@ async fn serve_http2(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: C
         let hop = Arc::clone(&hop);
         let outlet = Arc::new(Outlet::listed(Arc::clone(&list)));
         let arrived = hop.arrive(request);
-        async move { Ok::<_, Infallible>(hop.exchange(arrived, outlet).await) }
+        async move {
+            let answer = hop.exchange(arrived, outlet).await;
+            match answer.extensions().get() {
+                Some(ResetInstead(reason)) => Err(h2::Error::from(*reason)),
+                None => Ok(answer),
+            }
+        }
     });
     let mut connection = pin!(server.http2.serve_connection(socket, service));
     let mut drained = pin!(drain.cancelled());
@@ -111,4 +157,29 @@ async fn serve_http2(server: &Server, stream: TcpStream, hop: Arc<Hop>, drain: C
         polled.map(drop)
     })
     .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_does_not_agree_on_tls_in_time_is_let_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let (certificate, key) = (folder.path().join("cert"), folder.path().join("key"));
+        let secret = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        std::fs::write(&certificate, params.self_signed(&secret).unwrap().pem()).unwrap();
+        std::fs::write(&key, secret.serialize_pem()).unwrap();
+        let tls = PortTls::load(certificate, key).unwrap().acceptor();
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let silent = TcpStream::connect(listener.local_addr().unwrap());
+        let (silent, accepted) = tokio::join!(silent, listener.accept());
+        let stream = Plain::tcp(accepted.unwrap().0);
+        let agreed = agree(&tls, stream, Duration::from_millis(20));
+        let agreed = tokio::time::timeout(Duration::from_secs(20), agreed).await;
+        assert!(agreed.unwrap().is_none());
+        drop(silent);
+    }
 }

@@ -13,13 +13,13 @@ use hyper::server::conn::http1;
 use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use super::client::LARGEST_HEAD;
 use super::exchange::Hop;
 use super::head_room::{HeadSocket, HeadTimer};
 use super::outlet::{MarkedSocket, Outlet};
+use super::socket::Socket;
 
 /// Most header fields of one request. hyper's own limit is 100; a real vLLM takes 2,000.
 const MOST_HEADERS: usize = 2048;
@@ -45,7 +45,7 @@ pub(super) fn roomy() -> http1::Builder {
 /// Serves one client until it leaves. When the drain begins, it may finish what it has asked for. `head_limit`: how long
 /// it may take for a request's head.
 pub(super) async fn serve(
-    stream: TcpStream,
+    stream: Socket,
     head_limit: Duration,
     hop: Arc<Hop>,
     drain: CancellationToken,

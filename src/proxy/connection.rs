@@ -2,7 +2,6 @@
 //! ([`Connection::poll_frame`]), so that bytes on their way to a client pass through one task and no queue.
 
 use std::future::poll_fn;
-use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -13,15 +12,15 @@ use http_body::{Body, Frame};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 
-use super::address::UpstreamAddress;
 use super::client::LARGEST_HEAD;
+use super::dial::dial;
 use super::heard::HeardSocket;
-use super::listener::prepare_socket;
 use super::refusal::Refusal;
 use super::request_body::RequestBody;
+use super::socket::Socket;
 use super::turn::Turn;
+use super::upstream::Upstream;
 use crate::tap::ConnectionMemory;
 
 /// Most header fields of one answer. Engines send ten; the room for two thousand, made anew for each answer, would cost
@@ -48,7 +47,7 @@ pub(super) struct Connection {
 
 /// hyper's end of a connection.
 struct Driver {
-    hyper: http1::Connection<TokioIo<HeardSocket<TcpStream>>, RequestBody>,
+    hyper: http1::Connection<TokioIo<HeardSocket<Socket>>, RequestBody>,
     over: bool,
 }
 
@@ -63,33 +62,15 @@ pub(super) struct SendFailure {
 }
 
 impl Connection {
-    /// Opens a connection within the limit, and tells how long that took.
-    pub(super) async fn open(
-        address: &UpstreamAddress,
-        limit: Duration,
-    ) -> Result<(Self, Duration), Refusal> {
+    /// Opens a connection, and tells how long that took.
+    pub(super) async fn open(upstream: &Upstream) -> Result<(Self, Duration), Refusal> {
         let begun = Instant::now();
-        let connect = TcpStream::connect(address.host_and_port());
-        let stream = match tokio::time::timeout(limit, connect).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                return Err(Refusal::ConnectRefused(address.to_string()));
-            }
-            Ok(Err(error)) => {
-                return Err(Refusal::ConnectFailed(
-                    address.to_string(),
-                    error.to_string(),
-                ));
-            }
-            Err(_) => return Err(Refusal::ConnectTimeout(address.to_string())),
-        };
-        prepare_socket(&stream);
+        let stream = dial(upstream).await?;
         let turn = Turn::new();
         let socket = TokioIo::new(HeardSocket::new(stream, turn.bell()));
-        let (sender, driver) = client()
-            .handshake(socket)
-            .await
-            .map_err(|error| Refusal::ConnectFailed(address.to_string(), error.to_string()))?;
+        let (sender, driver) = client().handshake(socket).await.map_err(|error| {
+            Refusal::ConnectFailed(upstream.address().to_string(), error.to_string())
+        })?;
         let connection = Self {
             sender,
             driver: Driver {
@@ -168,7 +149,7 @@ impl Connection {
     }
 
     /// Takes the socket out, once the server has switched to another protocol, and what was read of that.
-    pub(super) async fn switched(mut self) -> (HeardSocket<TcpStream>, Bytes) {
+    pub(super) async fn switched(mut self) -> (HeardSocket<Socket>, Bytes) {
         poll_fn(|context| {
             self.driver.poll(context);
             if self.driver.over {

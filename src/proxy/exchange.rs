@@ -132,6 +132,7 @@ impl Hop {
                         .upstream_errors
                         .with_label_values(&[refusal.kind()])
                         .inc();
+                    self.pool.upstream().complain(&refusal);
                 }
                 refuse(&refusal, exchange)
             }
@@ -147,7 +148,8 @@ impl Hop {
     ) -> Result<(response::Parts, Incoming, Lease), Refusal> {
         let deadline = self.timeouts.total.map(|limit| begun + limit);
         let client_is_http10 = parts.version == Version::HTTP_10;
-        let switches = wants_switch(&parts);
+        // HTTP/2 leaves the connection to the others (RFC 9113 section 8.6).
+        let switches = wants_switch(&parts) && !self.pool.upstream().is_http2();
         let outgoing = self.outgoing(parts, incoming, exchange);
         let outgoing = within(deadline, outgoing).await;
         let mut outgoing = outgoing.ok_or(Refusal::RequestTimeout)??;
@@ -299,21 +301,15 @@ impl Hop {
             request = match failure.unsent {
                 Some(request) if reused => request,
                 None if stale && outgoing.can_repeat() => outgoing.request(),
-                _ => return Err(self.refusal(failure.error)),
+                _ => {
+                    return Err(Refusal::of_send(
+                        self.pool.address().to_string(),
+                        &failure.error,
+                    ));
+                }
             };
             self.counters.upstream_retries.inc();
             lease = self.pool.lease_new().await?;
-        }
-    }
-
-    fn refusal(&self, error: hyper::Error) -> Refusal {
-        let address = self.pool.address().to_string();
-        if error.is_parse() {
-            Refusal::NotHttp(address, error.to_string())
-        } else if error.is_user() {
-            Refusal::of_request_body(&error)
-        } else {
-            Refusal::Closed(address)
         }
     }
 
@@ -458,7 +454,7 @@ fn is_close_delimited(head: &response::Parts, body: &Incoming) -> bool {
     let framed = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING]
         .iter()
         .any(|name| head.headers.contains_key(name));
-    !framed && !body.is_end_stream()
+    !framed && head.version != Version::HTTP_2 && !body.is_end_stream()
 }
 
 /// The response's end-to-end fields, framed for this hop.

@@ -19,7 +19,6 @@ use hyper_util::rt::TokioIo;
 use prometheus::Registry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use super::address::UpstreamAddress;
 use super::client_http1::roomy as server;
 use super::connection::client;
 use super::exchange::{Hop, Outgoing};
@@ -27,6 +26,7 @@ use super::headers::wants_switch;
 use super::pool::Pool;
 use super::request_body::HoldBudget;
 use super::timeouts::Timeouts;
+use super::{Transport, Upstream, UpstreamAddress};
 use crate::counters::TapCounters;
 use crate::tap::fuzzing::{Input, tap};
 use client::{Script, run};
@@ -51,7 +51,8 @@ fn hops() -> Option<[Hop; 2]> {
     let counters = TapCounters::register(&Registry::new()).ok()?;
     let address = UpstreamAddress::parse("http://127.0.0.1:1").ok()?;
     let timeouts = Timeouts::default();
-    let pool = Pool::new(address, timeouts.connect, &counters);
+    let upstream = Upstream::new(address, &Transport::default()).ok()?;
+    let pool = Pool::new(upstream, &counters);
     Some([false, true].map(|alters| {
         let tap = tap(counters.clone(), alters);
         Hop::new(

@@ -1,18 +1,15 @@
 //! The data port: accepts clients, and stops in order.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::client::{self, Server};
 use super::exchange::Hop;
 use super::limits::Door;
+use super::tls::PortTls;
 use super::worker::Stop;
-
-/// Idle time after which the system probes whether a peer is still there.
-const PROBE_AFTER: Duration = Duration::from_secs(60);
 
 /// How serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +24,11 @@ pub enum Stopped {
 pub(super) async fn serve(
     listener: TcpListener,
     mut door: Door,
+    tls: Option<PortTls>,
     hop: Arc<Hop>,
     stop: Stop,
 ) -> Stopped {
-    let server = Arc::new(Server::new(hop.timeouts().head));
+    let server = Arc::new(Server::new(hop.timeouts().head, tls.as_ref()));
     // Clients look at it often: those of one worker share no memory with those of another.
     let drain = stop.drain.child_token();
     let mut clients = JoinSet::new();
@@ -40,7 +38,6 @@ pub(super) async fn serve(
             Some(_) = clients.join_next() => continue,
             accepted = door.next(&listener) => accepted,
         };
-        prepare_socket(&stream);
         clients.spawn(client::serve(
             Arc::clone(&server),
             stream,
@@ -57,12 +54,4 @@ pub(super) async fn serve(
         () = tokio::time::sleep(stop.grace) => Stopped::Cut,
         () = stop.cut.cancelled() => Stopped::Cut,
     }
-}
-
-/// Small writes leave at once, and a peer that vanished without a word is noticed. A socket that refuses either works
-/// all the same.
-pub(super) fn prepare_socket(stream: &TcpStream) {
-    let _ = stream.set_nodelay(true);
-    let keepalive = socket2::TcpKeepalive::new().with_time(PROBE_AFTER);
-    let _ = socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive);
 }

@@ -8,13 +8,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use http_body::Frame;
 use hyper::body::Incoming;
 use prometheus::IntGauge;
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::address::UpstreamAddress;
@@ -22,6 +23,9 @@ use super::connection::{Connection, SendFailure};
 use super::heard::HeardSocket;
 use super::refusal::Refusal;
 use super::request_body::RequestBody;
+use super::socket::Socket;
+use super::streams::{Carriers, Stream};
+use super::upstream::Upstream;
 use crate::counters::TapCounters;
 use crate::tap::ConnectionMemory;
 
@@ -33,11 +37,9 @@ const MARGIN: Duration = Duration::from_secs(1);
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 
-/// Kept connections to one address.
+/// Kept connections to one server.
 pub(super) struct Pool {
-    address: UpstreamAddress,
-    /// How long a connection may take to open.
-    connect_limit: Duration,
+    upstream: Upstream,
     idle: Mutex<Vec<Idle>>,
     parked: Arc<Notify>,
     /// How long a connection is kept idle, in milliseconds.
@@ -45,6 +47,8 @@ pub(super) struct Pool {
     /// Gauges of connections in either state.
     idle_count: IntGauge,
     active_count: IntGauge,
+    /// Where HTTP/2 is spoken: then nothing is idle above.
+    carriers: Option<Carriers>,
 }
 
 struct Idle {
@@ -54,23 +58,24 @@ struct Idle {
 }
 
 impl Pool {
-    /// A pool for `address`. Needs a running tokio runtime, for the task that closes idle connections.
-    pub(super) fn new(
-        address: UpstreamAddress,
-        connect_limit: Duration,
-        counters: &TapCounters,
-    ) -> Arc<Self> {
+    /// A pool for `upstream`. Needs a running tokio runtime, for the task that closes idle connections.
+    pub(super) fn new(upstream: Upstream, counters: &TapCounters) -> Arc<Self> {
+        let connections = &counters.upstream_connections;
         // A gauge that nobody moved is shown as well.
-        let [idle_count, active_count] = ["idle", "active"]
-            .map(|state| counters.upstream_connections.with_label_values(&[state]));
+        let [idle_count, active_count] =
+            ["idle", "active"].map(|state| connections.with_label_values(&[state]));
+        let parked = Arc::<Notify>::default();
+        let carriers = upstream
+            .is_http2()
+            .then(|| Carriers::new(Arc::clone(&parked), connections.clone()));
         let pool = Arc::new(Self {
-            address,
-            connect_limit,
+            upstream,
             idle: Mutex::default(),
-            parked: Arc::default(),
+            parked,
             idle_limit: AtomicU64::new(IDLE_LIMIT.as_millis() as u64),
             idle_count,
             active_count,
+            carriers,
         });
         tokio::spawn(close_idle(Arc::downgrade(&pool), Arc::clone(&pool.parked)));
         pool
@@ -78,7 +83,12 @@ impl Pool {
 
     /// The server's address.
     pub(super) fn address(&self) -> &UpstreamAddress {
-        &self.address
+        self.upstream.address()
+    }
+
+    /// The server.
+    pub(super) fn upstream(&self) -> &Upstream {
+        &self.upstream
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
@@ -87,6 +97,10 @@ impl Pool {
 
     /// A connection for one request: the most recently used that is still good, else a new one.
     pub(super) async fn lease(self: &Arc<Self>) -> Result<Lease, Refusal> {
+        if let Some(carriers) = &self.carriers {
+            let (stream, reused, time) = carriers.stream(&self.upstream).await?;
+            return Ok(Lease::shared(self, stream, reused, time));
+        }
         match self.take_idle() {
             Some(connection) => Ok(Lease::new(self, connection, true, Duration::ZERO)),
             None => self.lease_new().await,
@@ -95,7 +109,11 @@ impl Pool {
 
     /// A connection that no request has used.
     pub(super) async fn lease_new(self: &Arc<Self>) -> Result<Lease, Refusal> {
-        let (connection, time) = Connection::open(&self.address, self.connect_limit).await?;
+        if let Some(carriers) = &self.carriers {
+            let (stream, time) = carriers.on_new(&self.upstream).await?;
+            return Ok(Lease::shared(self, stream, false, time));
+        }
+        let (connection, time) = Connection::open(&self.upstream).await?;
         Ok(Lease::new(self, Box::new(connection), false, time))
     }
 
@@ -113,7 +131,7 @@ impl Pool {
         if self.idle_limit.fetch_min(limit_ms, Ordering::Relaxed) > limit_ms {
             tracing::warn!(
                 "{} closes idle connections after {kept:?}; they are kept for {limit:?} only from now on",
-                self.address
+                self.address()
             );
         }
     }
@@ -145,6 +163,9 @@ impl Pool {
     /// Closes what has been idle too long, or was closed by the server; returns when the next one will be.
     fn close_expired(&self) -> Option<Instant> {
         let limit = self.idle_limit();
+        if let Some(carriers) = &self.carriers {
+            return carriers.close_expired(limit);
+        }
         let mut idle = self.idle();
         idle.retain_mut(|one| {
             one.connection.catch_up();
@@ -183,11 +204,17 @@ async fn close_idle(pool: Weak<Pool>, parked: Arc<Notify>) {
 /// One connection in the hands of one request. Dropped before it is given back, it closes.
 pub(super) struct Lease {
     pool: Arc<Pool>,
-    /// In a box of its own: it is large, and passes through many hands.
-    connection: Box<Connection>,
+    link: Link,
     reused: bool,
     connect_time: Duration,
-    _counted: Counted,
+}
+
+/// What carries one request.
+enum Link {
+    /// A connection of its own, in a box: it is large, and passes through many hands.
+    Own(Box<Connection>, Counted),
+    /// A stream of a connection that others use as well.
+    Shared(Stream),
 }
 
 impl Lease {
@@ -199,10 +226,18 @@ impl Lease {
     ) -> Self {
         Self {
             pool: Arc::clone(pool),
-            connection,
+            link: Link::Own(connection, Counted::begin(&pool.active_count)),
             reused,
             connect_time,
-            _counted: Counted::begin(&pool.active_count),
+        }
+    }
+
+    fn shared(pool: &Arc<Pool>, stream: Stream, reused: bool, connect_time: Duration) -> Self {
+        Self {
+            pool: Arc::clone(pool),
+            link: Link::Shared(stream),
+            reused,
+            connect_time,
         }
     }
 
@@ -218,7 +253,10 @@ impl Lease {
 
     /// What the tap remembers of this connection.
     pub(super) fn memory(&self) -> &ConnectionMemory {
-        self.connection.memory()
+        match &self.link {
+            Link::Own(connection, _) => connection.memory(),
+            Link::Shared(stream) => stream.memory(),
+        }
     }
 
     /// Sends a request and waits for the response's head.
@@ -226,32 +264,59 @@ impl Lease {
         &mut self,
         request: Request<RequestBody>,
     ) -> Result<Response<Incoming>, SendFailure> {
-        self.connection.send(request).await
+        match &mut self.link {
+            Link::Own(connection, _) => connection.send(request).await,
+            // Rare, and larger: no room is kept for it in each request.
+            Link::Shared(stream) => Box::pin(stream.send(request)).await,
+        }
     }
 
     /// Takes the socket out, once the server has switched to another protocol, and what was read of that. It
-    /// counts as active while the third of them lives.
-    pub(super) async fn switched(self) -> (HeardSocket<TcpStream>, Bytes, Counted) {
-        let (socket, read_ahead) = self.connection.switched().await;
-        (socket, read_ahead, self._counted)
+    /// counts as active while the third of them lives. A stream has no socket of its own, and never switches.
+    pub(super) async fn switched(self) -> Option<(HeardSocket<Socket>, Bytes, Counted)> {
+        let Link::Own(connection, counted) = self.link else {
+            return None;
+        };
+        let (socket, read_ahead) = connection.switched().await;
+        Some((socket, read_ahead, counted))
     }
 
-    /// The connection itself, for what it delivers.
-    pub(super) fn connection(&mut self) -> &mut Connection {
-        &mut self.connection
+    /// The next frame of the answer that it delivers.
+    pub(super) fn poll_frame(
+        &mut self,
+        answer: &mut Incoming,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match &mut self.link {
+            Link::Own(connection, _) => connection.poll_frame(answer, context),
+            Link::Shared(stream) => stream.poll_frame(answer, context),
+        }
+    }
+
+    /// Number that rises when something of the answer was read.
+    pub(super) fn reads(&self) -> u64 {
+        match &self.link {
+            Link::Own(connection, _) => connection.reads(),
+            Link::Shared(stream) => stream.frames(),
+        }
     }
 
     /// The response was read to its end: the connection may serve another request.
-    pub(super) fn give_back(mut self) {
-        self.connection.catch_up();
-        if self.connection.is_ready() {
-            self.pool.park(self.connection);
-        } else if !self.connection.is_over() {
+    pub(super) fn give_back(self) {
+        let Link::Own(mut connection, counted) = self.link else {
+            return;
+        };
+        connection.catch_up();
+        if connection.is_ready() {
+            self.pool.park(connection);
+        } else if !connection.is_over() {
             // A request whose body is not yet sent may take longer than its answer.
+            let pool = self.pool;
             tokio::spawn(async move {
-                self.connection.settle().await;
-                if self.connection.is_ready() {
-                    self.pool.park(self.connection);
+                let _counted = counted;
+                connection.settle().await;
+                if connection.is_ready() {
+                    pool.park(connection);
                 }
             });
         }
@@ -262,7 +327,7 @@ impl Lease {
 pub(super) struct Counted(IntGauge);
 
 impl Counted {
-    fn begin(gauge: &IntGauge) -> Self {
+    pub(super) fn begin(gauge: &IntGauge) -> Self {
         gauge.inc();
         Self(gauge.clone())
     }

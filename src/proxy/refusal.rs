@@ -9,6 +9,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 
 use super::timeouts::Late;
+use super::tls::TlsFault;
 
 /// The header that only spectap's own errors carry.
 pub(super) const ERROR_HEADER: &str = "x-spectap-error";
@@ -52,7 +53,18 @@ pub(super) enum Refusal {
     RequestTimeout,
     #[error("{0} {1}")]
     Late(String, Late),
+    #[error("{0} does not speak HTTP/2: {1}")]
+    NotHttp2(String, String),
+    #[error("can not speak TLS with {0}: {1}")]
+    Tls(String, TlsFault),
+    #[error("{0} reset the request: {1}")]
+    Reset(String, h2::Reason),
 }
+
+/// In the extensions of an answer that a client which speaks HTTP/2 gets as a reset of its stream, since that is what
+/// the server said.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResetInstead(pub(super) h2::Reason);
 
 impl Refusal {
     /// For a request's body that failed: a client that left is no client that sent nonsense, and sees no answer.
@@ -69,6 +81,45 @@ impl Refusal {
         Refusal::RequestBody
     }
 
+    /// For a request that got no answer over a connection that was open.
+    pub(super) fn of_send(address: String, error: &hyper::Error) -> Self {
+        if error.is_parse() {
+            return Refusal::NotHttp(address, error.to_string());
+        }
+        if error.is_user() {
+            return Self::of_request_body(error);
+        }
+        if let Some(error) = http2_error(error) {
+            return Self::of_http2(address, error);
+        }
+        match TlsFault::of(error) {
+            Some(fault) => Refusal::Tls(address, fault),
+            None => Refusal::Closed(address),
+        }
+    }
+
+    fn of_http2(address: String, error: &h2::Error) -> Self {
+        let reason = error.reason().unwrap_or(h2::Reason::INTERNAL_ERROR);
+        if let Some(error) = error.get_io() {
+            return match TlsFault::of(error) {
+                Some(fault) => Refusal::Tls(address, fault),
+                None => Refusal::Closed(address),
+            };
+        }
+        if error.is_library() {
+            return Refusal::NotHttp2(address, error.to_string());
+        }
+        if error.is_remote() && error.is_go_away() {
+            // The server took this request not up (RFC 9113 section 6.8): the client may send it again.
+            return Refusal::Reset(address, h2::Reason::REFUSED_STREAM);
+        }
+        if error.is_remote() {
+            return Refusal::Reset(address, reason);
+        }
+        // We have reset it ourselves, since the client's body broke off.
+        Refusal::ClientLeft
+    }
+
     /// The closed list of kinds: value of the header and of the label `kind`.
     pub(super) fn kind(&self) -> &'static str {
         match self {
@@ -82,9 +133,11 @@ impl Refusal {
             Refusal::ConnectTimeout(_) => "connect-timeout",
             Refusal::ConnectFailed(..) => "connect-failed",
             Refusal::Closed(_) => "closed-early",
-            Refusal::NotHttp(..) => "not-http",
+            Refusal::NotHttp(..) | Refusal::NotHttp2(..) => "not-http",
             Refusal::RequestTimeout => "request-timeout",
             Refusal::Late(_, late) => late.kind(),
+            Refusal::Tls(_, fault) => fault.kind(),
+            Refusal::Reset(..) => "reset",
         }
     }
 
@@ -124,6 +177,10 @@ impl Refusal {
             // What follows on this connection may be a body that was never read.
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
+        if let Refusal::Reset(_, reason) = self {
+            response.extensions_mut().insert(ResetInstead(*reason));
+        }
+        let headers = response.headers_mut();
         if status == StatusCode::METHOD_NOT_ALLOWED {
             headers.insert(
                 header::ALLOW,
@@ -132,4 +189,16 @@ impl Refusal {
         }
         response
     }
+}
+
+/// What HTTP/2 had to do with it.
+pub(super) fn http2_error(error: &hyper::Error) -> Option<&h2::Error> {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref() {
+            return Some(error);
+        }
+        cause = error.source();
+    }
+    None
 }

@@ -64,9 +64,8 @@ impl Body for Reply {
         let Some(lease) = &mut this.lease else {
             return Poll::Ready(None);
         };
-        let connection = lease.connection();
-        let frame = connection.poll_frame(&mut this.incoming, context);
-        let reads = connection.reads();
+        let frame = lease.poll_frame(&mut this.incoming, context);
+        let reads = lease.reads();
         if this.reads != reads {
             this.reads = reads;
             this.read_at = Instant::now();

@@ -18,8 +18,6 @@ use crate::counters::TapCounters;
 pub struct Timeouts {
     /// For a client to send a request's head, from the end of the exchange before; it also closes idle clients.
     pub head: Duration,
-    /// For a connection to the server to open.
-    pub connect: Duration,
     /// From the moment at which a request is sent to the head of its response.
     pub response_head: Option<Duration>,
     /// Between two reads of a response's body.
@@ -32,7 +30,6 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             head: Duration::from_secs(30),
-            connect: Duration::from_secs(5),
             response_head: None,
             idle: None,
             total: None,

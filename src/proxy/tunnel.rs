@@ -19,7 +19,10 @@ impl Tunnel {
 
     /// Joins client and server until both sides have closed. The client knows of the switch.
     pub(super) async fn join(self, mut client: impl AsyncRead + AsyncWrite + Unpin) {
-        let (mut server, read_ahead, _counted) = self.server.switched().await;
+        let Some((mut server, read_ahead, _counted)) = self.server.switched().await else {
+            self.exchange.finish(End::Cancelled);
+            return;
+        };
         let tunnel = async {
             client.write_all(&read_ahead).await?;
             copy_bidirectional(&mut client, &mut server).await

@@ -13,13 +13,14 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::address::UpstreamAddress;
 use super::exchange::Hop;
 use super::limits::Door;
 use super::listener::{Stopped, serve};
 use super::pool::Pool;
 use super::request_body::HoldBudget;
 use super::timeouts::Timeouts;
+use super::tls::PortTls;
+use super::upstream::Upstream;
 use crate::counters::TapCounters;
 use crate::tap::Tap;
 
@@ -28,7 +29,9 @@ pub struct Lane {
     /// Bound and listening.
     pub listener: TcpListener,
     /// The server.
-    pub upstream: UpstreamAddress,
+    pub upstream: Upstream,
+    /// How TLS is spoken with clients, if at all.
+    pub tls: Option<PortTls>,
     /// What watches the lane.
     pub tap: Tap,
     /// Whether an inference request may be sent again when a kept connection turns out closed.
@@ -56,7 +59,8 @@ pub struct Workers(Vec<oneshot::Receiver<Stopped>>);
 /// A lane in the hands of one worker.
 struct Share {
     listener: std::net::TcpListener,
-    upstream: UpstreamAddress,
+    upstream: Upstream,
+    tls: Option<PortTls>,
     tap: Tap,
     replay: bool,
     timeouts: Timeouts,
@@ -81,6 +85,7 @@ impl Workers {
             shares.push(Share {
                 listener: lane.listener.into_std()?,
                 upstream: lane.upstream,
+                tls: lane.tls,
                 tap: lane.tap,
                 replay: lane.replay,
                 timeouts: lane.timeouts,
@@ -122,6 +127,7 @@ impl Share {
         Ok(Self {
             listener: self.listener.try_clone()?,
             upstream: self.upstream.clone(),
+            tls: self.tls.clone(),
             tap: self.tap.clone(),
             replay: self.replay,
             timeouts: self.timeouts,
@@ -141,7 +147,7 @@ async fn work(shares: Vec<Share>, counters: TapCounters, stop: Stop) -> Stopped 
                 return Stopped::Cut;
             }
         };
-        let pool = Pool::new(share.upstream, share.timeouts.connect, &counters);
+        let pool = Pool::new(share.upstream, &counters);
         let hop = Arc::new(Hop::new(
             share.tap,
             pool,
@@ -151,7 +157,7 @@ async fn work(shares: Vec<Share>, counters: TapCounters, stop: Stop) -> Stopped 
             counters.clone(),
         ));
         let door = Door::new(share.seats, counters.clone());
-        lanes.spawn(serve(listener, door, hop, stop.clone()));
+        lanes.spawn(serve(listener, door, share.tls, hop, stop.clone()));
     }
     let mut worst = Stopped::Drained;
     while let Some(lane) = lanes.join_next().await {

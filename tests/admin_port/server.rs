@@ -11,6 +11,7 @@ use spectap::clock::Clock;
 use spectap::counters::TapCounters;
 use spectap::export::prometheus::{BuildInfo, register};
 use spectap::observation::{Observation, ObservationSink};
+use spectap::proxy::{Transport, Upstream, UpstreamAddress};
 use spectap::runs::Runs;
 use spectap::stats::{Facet, Statistics};
 use spectap::store::ObservationRing;
@@ -76,7 +77,17 @@ impl Server {
         let ring = Arc::new(ObservationRing::new());
         let inject = InjectSwitch::new(true);
         let runs = Runs::new(choice.clock.clone());
-        let readiness = Arc::new(Readiness::new(choice.upstream));
+        let readiness = Arc::new(match choice.upstream {
+            None => Readiness::alone(),
+            Some(address) => {
+                let address = UpstreamAddress::parse(&format!("http://{address}")).unwrap();
+                let upstream = Upstream::new(address, &Transport::default()).unwrap();
+                Readiness::with_engine(move || {
+                    let upstream = upstream.clone();
+                    Box::pin(async move { upstream.reach().await })
+                })
+            }
+        });
         let drain = Drain::default();
         let state = AdminState {
             registry: registry.clone(),

@@ -75,10 +75,10 @@ fn a_wrong_value_names_the_flag_the_value_and_what_would_be_right() {
             "http://127.0.0.1:8000",
         ),
         (
-            serve(&["--upstream=https://h"]),
+            serve(&["--upstream=ftp://h"]),
             "--upstream",
-            "https",
-            "only http://",
+            "ftp",
+            "only http://, https:// and unix:",
         ),
         (
             serve(&["--upstream=http://h/v1"]),
@@ -87,6 +87,24 @@ fn a_wrong_value_names_the_flag_the_value_and_what_would_be_right() {
             "http://HOST:PORT",
         ),
         (serve(&[]), "--upstream", "--upstream", "Usage"),
+        (
+            serve(&["--upstream=https://h", "--upstream-ca=/no/such.pem"]),
+            "--upstream-ca",
+            "/no/such.pem",
+            "PEM file",
+        ),
+        (
+            serve(&["--upstream=https://h", "--upstream-server-name=a b"]),
+            "--upstream-server-name",
+            "a b",
+            "host name",
+        ),
+        (
+            serve(&[up, "--tls-cert=/no/such.pem"]),
+            "--tls-cert",
+            "/no/such.pem",
+            "--tls-key",
+        ),
         (
             serve(&[up, "--listen=8090"]),
             "--listen",

@@ -14,5 +14,6 @@ mod program;
 mod records;
 mod secrets;
 mod signals;
+mod tls;
 mod top;
 mod verify;

@@ -96,7 +96,7 @@ impl Running {
         }
     }
 
-    fn address_before(&self, mark: &str) -> SocketAddr {
+    pub(crate) fn address_before(&self, mark: &str) -> SocketAddr {
         self.until(mark, |line| {
             let before = line.split(mark).next().filter(|_| line.contains(mark))?;
             before.rsplit("http://").next()?.parse().ok()

@@ -5,14 +5,11 @@ use std::net::TcpStream;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use h2::client::{ResponseFuture, SendRequest};
-use h2::{Reason, RecvStream};
 use http::{Request, Version};
 use spectap::proxy::Stopped;
-use tokio::runtime::Runtime;
 
 use crate::support::client::{Client, post};
+use crate::support::http2::Http2;
 use crate::support::origin::{Origin, Then, chunk, json, wait_for_close};
 use crate::support::tap::Tap;
 use crate::support::{DEADLINE, until};
@@ -22,92 +19,6 @@ const HEAD: &[u8] =
 const EVENT: &[u8] =
     b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":null}]}\n\n";
 const ASKED: &str = r#"{"stream":true,"stream_options":{"include_usage":true}}"#;
-
-/// A connection, and the runtime that drives it.
-struct Http2 {
-    runtime: Runtime,
-    sender: SendRequest<Bytes>,
-    closed: mpsc::Receiver<()>,
-}
-
-impl Http2 {
-    fn connect(tap: &Tap) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .unwrap();
-        let (tell, closed) = mpsc::channel();
-        let data = tap.data;
-        let sender = runtime.block_on(async move {
-            let socket = tokio::net::TcpStream::connect(data).await.unwrap();
-            let (sender, connection) = h2::client::handshake(socket).await.unwrap();
-            tokio::spawn(async move {
-                let _ = connection.await;
-                let _ = tell.send(());
-            });
-            sender.ready().await.unwrap()
-        });
-        Self {
-            runtime,
-            sender,
-            closed,
-        }
-    }
-
-    fn send(&mut self, request: Request<()>, body: &'static str) -> ResponseFuture {
-        let (response, mut stream) = self.sender.send_request(request, body.is_empty()).unwrap();
-        if !body.is_empty() {
-            stream
-                .send_data(Bytes::from_static(body.as_bytes()), true)
-                .unwrap();
-        }
-        response
-    }
-
-    fn wait<T>(&self, future: impl Future<Output = T>) -> T {
-        self.runtime
-            .block_on(async { tokio::time::timeout(DEADLINE, future).await })
-            .expect("in time")
-    }
-
-    fn head(&self, response: ResponseFuture) -> http::Response<RecvStream> {
-        self.wait(response).unwrap()
-    }
-
-    /// The next data, or how the stream was reset; nothing at its proper end.
-    fn data(&self, body: &mut RecvStream) -> Option<Result<Bytes, Option<Reason>>> {
-        let data = self.wait(body.data())?;
-        Some(match data {
-            Ok(data) => {
-                body.flow_control().release_capacity(data.len()).unwrap();
-                Ok(data)
-            }
-            Err(error) => Err(error.reason()),
-        })
-    }
-
-    /// Data up to the end of one event.
-    fn event(&self, body: &mut RecvStream) -> Vec<u8> {
-        let mut event = Vec::new();
-        while !event.ends_with(b"\n\n") {
-            event.extend(self.data(body).expect("an event").expect("no reset"));
-        }
-        event
-    }
-
-    /// All data, and how the stream was reset if it was.
-    fn rest(&self, body: &mut RecvStream) -> (Vec<u8>, Option<Option<Reason>>) {
-        let mut all = Vec::new();
-        loop {
-            match self.data(body) {
-                None => return (all, None),
-                Some(Ok(data)) => all.extend_from_slice(&data),
-                Some(Err(reason)) => return (all, Some(reason)),
-            }
-        }
-    }
-}
 
 fn chat() -> Request<()> {
     Request::post("http://engine.example/v1/chat/completions?a=1")
@@ -121,7 +32,7 @@ fn chat() -> Request<()> {
 fn a_request_reaches_the_engine_as_http_1_and_its_answer_comes_back() {
     let origin = Origin::answering(vec![json("201 Created", "{\"a\":1}")]);
     let tap = Tap::before(origin.address);
-    let mut client = Http2::connect(&tap);
+    let mut client = Http2::connect(tap.data);
     let mut request = chat();
     let headers = request.headers_mut();
     headers.insert("content-length", "2".parse().unwrap());
@@ -173,7 +84,7 @@ fn streams_of_one_connection_are_observed_and_filtered_each_by_itself() {
         Then::KeepAlive
     });
     let tap = Tap::before(origin.address);
-    let mut client = Http2::connect(&tap);
+    let mut client = Http2::connect(tap.data);
     let asked = [r#"{"stream":true}"#, ASKED];
     let heads = asked.map(|body| client.send(chat(), body));
     let mut bodies = heads.map(|head| client.head(head).into_body());
@@ -208,7 +119,7 @@ fn an_engine_that_breaks_off_is_a_reset_after_every_byte() {
         Then::Close
     });
     let tap = Tap::before(origin.address);
-    let mut client = Http2::connect(&tap);
+    let mut client = Http2::connect(tap.data);
     let response = client.send(chat(), ASKED);
     let mut body = client.head(response).into_body();
     // The engine is gone before anything is read here.
@@ -243,7 +154,7 @@ fn a_stream_that_the_client_resets_ends_its_own_request_and_no_other() {
         Then::KeepAlive
     });
     let tap = Tap::before(origin.address);
-    let mut client = Http2::connect(&tap);
+    let mut client = Http2::connect(tap.data);
     let stays = client.send(chat(), ASKED);
     let leaves = client.send(
         chat(),
@@ -276,7 +187,7 @@ fn a_drain_says_goaway_and_lets_streams_finish() {
         Then::KeepAlive
     });
     let mut tap = Tap::before(origin.address);
-    let mut client = Http2::connect(&tap);
+    let mut client = Http2::connect(tap.data);
     let response = client.send(chat(), ASKED);
     let mut body = client.head(response).into_body();
     assert_eq!(client.event(&mut body), EVENT);

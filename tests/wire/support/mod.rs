@@ -1,10 +1,14 @@
 //! A raw-socket engine, a raw-socket client, and an instance between them.
 
 pub(crate) mod bad_proxy;
+pub(crate) mod certificates;
 pub(crate) mod client;
 pub(crate) mod fixtures;
+pub(crate) mod http2;
+pub(crate) mod http2_engine;
 pub(crate) mod origin;
 pub(crate) mod tap;
+pub(crate) mod tls;
 
 use std::time::{Duration, Instant};
 

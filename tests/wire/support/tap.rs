@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use clap::Parser;
 use serde_json::Value;
 use spectap::cli::{Cli, Command};
-use spectap::config::Config;
+use spectap::config::{Config, ConfigError};
 use spectap::proxy::Stopped;
 use spectap::serve::Instance;
 use tokio::runtime::Runtime;
 
-use super::client::Client;
+use super::client::{Client, RawResponse};
 use super::until;
 
 pub(crate) struct Tap {
@@ -29,27 +29,39 @@ impl Tap {
 
     /// With more flags of `serve`.
     pub(crate) fn with(engine: SocketAddr, flags: &[&str]) -> Self {
-        let upstream = format!("http://{engine}");
+        Self::of(&format!("http://{engine}"), flags)
+    }
+
+    /// In front of whatever this URL means.
+    pub(crate) fn of(upstream: &str, flags: &[&str]) -> Self {
+        Self::start(Self::config(upstream, flags).unwrap())
+    }
+
+    /// The settings that these flags mean.
+    pub(crate) fn config(upstream: &str, flags: &[&str]) -> Result<Config, ConfigError> {
         let base = [
             "spectap",
             "serve",
             "--listen=127.0.0.1:0",
             "--admin-listen=127.0.0.1:0",
             "--upstream",
-            &upstream,
+            upstream,
         ];
         let cli = Cli::try_parse_from(base.iter().chain(flags)).unwrap();
         let Command::Serve(args) = cli.command else {
             unreachable!()
         };
+        Config::check(&args)
+    }
+
+    /// With these settings.
+    pub(crate) fn start(config: Config) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .unwrap();
-        let instance = runtime
-            .block_on(Instance::start(Config::check(&args).unwrap()))
-            .unwrap();
+        let instance = runtime.block_on(Instance::start(config)).unwrap();
         let lanes = instance.addresses().to_vec();
         let (data, admin) = (lanes[0], instance.admin_address());
         Self {
@@ -66,12 +78,23 @@ impl Tap {
         super::client::exchange(self.data, request)
     }
 
-    fn admin_get(&self, path: &str) -> String {
+    /// What `/readyz` says.
+    pub(crate) fn readiness(&self) -> (u16, String) {
+        let response = self.admin_answer("/readyz");
+        let body = String::from_utf8(response.body()).unwrap();
+        (response.status(), body)
+    }
+
+    fn admin_answer(&self, path: &str) -> RawResponse {
         let mut client = Client::connect(self.admin);
         client.send(format!(
             "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         ));
-        let response = client.response();
+        client.response()
+    }
+
+    fn admin_get(&self, path: &str) -> String {
+        let response = self.admin_answer(path);
         assert_eq!(
             response.status(),
             200,

@@ -1,0 +1,159 @@
+//! An engine that speaks HTTP/2, frame by frame.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::server::SendResponse;
+use http::{HeaderMap, Request, Response};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+
+use super::until;
+
+type Served = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Handler = dyn Fn(Request<RecvStream>, SendResponse<Bytes>) -> Served + Send + Sync;
+
+pub(crate) struct Http2Engine {
+    pub(crate) address: SocketAddr,
+    seen: Arc<Mutex<Vec<Request<()>>>>,
+    opened: Arc<AtomicUsize>,
+    open: Arc<AtomicUsize>,
+    farewell: Arc<Notify>,
+    broken: Arc<Notify>,
+}
+
+impl Http2Engine {
+    /// An engine that does this with each request.
+    pub(crate) fn start<F>(
+        handler: impl Fn(Request<RecvStream>, SendResponse<Bytes>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let handler: Arc<Handler> =
+            Arc::new(move |request, respond| Box::pin(handler(request, respond)));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let engine = Self {
+            address: listener.local_addr().unwrap(),
+            seen: Arc::default(),
+            opened: Arc::default(),
+            open: Arc::default(),
+            farewell: Arc::default(),
+            broken: Arc::default(),
+        };
+        let (seen, opened, open) = (
+            Arc::clone(&engine.seen),
+            Arc::clone(&engine.opened),
+            Arc::clone(&engine.open),
+        );
+        let (farewell, broken) = (Arc::clone(&engine.farewell), Arc::clone(&engine.broken));
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async move {
+                let listener = TcpListener::from_std(listener).unwrap();
+                while let Ok((socket, _)) = listener.accept().await {
+                    socket.set_nodelay(true).unwrap();
+                    opened.fetch_add(1, Ordering::SeqCst);
+                    open.fetch_add(1, Ordering::SeqCst);
+                    let (handler, seen, open) =
+                        (Arc::clone(&handler), Arc::clone(&seen), Arc::clone(&open));
+                    let (farewell, broken) = (Arc::clone(&farewell), Arc::clone(&broken));
+                    tokio::spawn(async move {
+                        tokio::select! {
+                            () = connection(socket, &*handler, &seen, &farewell) => {}
+                            () = broken.notified() => {}
+                        }
+                        open.fetch_sub(1, Ordering::SeqCst);
+                    });
+                }
+            });
+        });
+        engine
+    }
+
+    /// The request of this number, once it is there.
+    pub(crate) fn request(&self, number: usize) -> Request<()> {
+        until("a request at the engine", || {
+            self.seen.lock().unwrap().get(number).cloned()
+        })
+    }
+
+    /// Connections that were ever opened.
+    pub(crate) fn opened(&self) -> usize {
+        self.opened.load(Ordering::SeqCst)
+    }
+
+    /// Waits until this many connections are open.
+    pub(crate) fn until_open(&self, count: usize) {
+        until("connections", || {
+            (self.open.load(Ordering::SeqCst) == count).then_some(())
+        });
+    }
+
+    /// Says GOAWAY on the connections that are open; what runs on them may finish.
+    pub(crate) fn say_farewell(&self) {
+        self.farewell.notify_waiters();
+    }
+
+    /// Breaks off the connections that are open, without a word.
+    pub(crate) fn break_off(&self) {
+        self.broken.notify_waiters();
+    }
+}
+
+async fn connection(
+    socket: tokio::net::TcpStream,
+    handler: &Handler,
+    seen: &Mutex<Vec<Request<()>>>,
+    farewell: &Notify,
+) {
+    let Ok(mut connection) = h2::server::handshake(socket).await else {
+        return;
+    };
+    loop {
+        let accepted = tokio::select! {
+            accepted = connection.accept() => accepted,
+            () = farewell.notified() => {
+                connection.graceful_shutdown();
+                continue;
+            }
+        };
+        let Some(Ok((request, respond))) = accepted else {
+            return;
+        };
+        let mut copy = Request::new(());
+        *copy.method_mut() = request.method().clone();
+        *copy.uri_mut() = request.uri().clone();
+        *copy.headers_mut() = request.headers().clone();
+        seen.lock().unwrap().push(copy);
+        tokio::spawn(handler(request, respond));
+    }
+}
+
+/// Reads a body to its end, and its trailers.
+pub(crate) async fn read_all(body: &mut RecvStream) -> (Vec<u8>, Option<HeaderMap>) {
+    let mut all = Vec::new();
+    while let Some(data) = body.data().await {
+        let data = data.unwrap();
+        body.flow_control().release_capacity(data.len()).unwrap();
+        all.extend_from_slice(&data);
+    }
+    (all, body.trailers().await.unwrap())
+}
+
+/// The head of an answer.
+pub(crate) fn head(fields: &[(&'static str, &str)]) -> Response<()> {
+    let mut response = Response::new(());
+    for (name, value) in fields {
+        response.headers_mut().append(*name, value.parse().unwrap());
+    }
+    response
+}
