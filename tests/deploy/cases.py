@@ -85,6 +85,7 @@ EXAMPLE = {
     },
     "vllm-ranks": {
         "gpus": 2,
+        "extraArgs": ["--data-parallel-size=2", "--data-parallel-size-local=2", "--data-parallel-multi-port-external-lb"],
         "spectap": {"lanes": [{"port": 8092, "upstreamPort": 8001}], "drainDelaySeconds": 0, "graceSeconds": 60},
     },
 }

@@ -133,7 +133,8 @@ class Pods(unittest.TestCase):
                     if name.startswith("vllm"):
                         engine = next(it for it in pod["containers"] if it["name"] == "vllm")
                         waits = int(engine["lifecycle"]["preStop"]["exec"]["command"][1])
-                        self.assertEqual(waits, drain if native else drain + grace)
+                        self.assertEqual(waits, drain)
+                        self.assertIn(f"--shutdown-timeout={grace}", engine["args"])
 
     def test_no_probe_asks_for_the_engine_unless_told(self):
         for name, values, rendered in renderings():

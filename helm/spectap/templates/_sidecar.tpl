@@ -21,15 +21,13 @@ What another chart includes to get the tap into its pod. That chart depends on t
 {{- end }}
 
 {{/*
-`lifecycle` of the engine's container: it stays while connections still come, and beside an ordinary sidecar, which gets its
-SIGTERM at the same time, also while that one lets streams end.
+`lifecycle` of the engine's container: it stays while connections still come. Give the engine itself graceSeconds to let its
+streams end (vLLM: --shutdown-timeout), or it cuts them, tap or no tap.
 */}}
 {{- define "spectap.sidecar.engineLifecycle" -}}
-{{- $seconds := .Values.drainDelaySeconds }}
-{{- if not .Values.sidecar.native }}{{ $seconds = add .Values.drainDelaySeconds .Values.graceSeconds }}{{ end -}}
 preStop:
   exec:
-    command: [sleep, {{ $seconds | toString | quote }}]
+    command: [sleep, {{ .Values.drainDelaySeconds | toString | quote }}]
 {{- end }}
 
 {{- define "spectap.sidecar.check" -}}
