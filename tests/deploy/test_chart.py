@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -91,6 +92,15 @@ class Rendered(unittest.TestCase):
         self.assertEqual(manifests.of_kind(documents, "PrometheusRule")["spec"]["groups"], groups[0] + groups[1])
         dashboard = manifests.of_kind(documents, "ConfigMap")["data"]["spectap.json"]
         self.assertEqual(json.loads(dashboard), json.loads((folder / "dashboard.json").read_text()))
+
+    def test_prometheus_takes_the_rules_as_they_come_out_of_the_chart(self):
+        documents = manifests.parse(charts.manifests(charts.render(cases.CHART["gateway-everything"])))
+        groups = manifests.of_kind(documents, "PrometheusRule")["spec"]
+        with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
+            yaml.safe_dump(groups, file)
+            file.flush()
+            done = run(program("promtool"), "check", "rules", file.name)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_the_files_are_those_of_the_repository(self):
         # `make chart-files` copies them: a chart can't reach out of its folder.

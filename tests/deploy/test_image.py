@@ -1,6 +1,5 @@
 """The image: linted, built of a ready binary, and run as it will be: not as root, and on a root that it can't write."""
 
-import fnmatch
 import json
 import os
 import re
@@ -16,7 +15,7 @@ from pathlib import Path
 import charts
 import manifests
 from ports import answer, free_ports
-from programs import ROOT, SPECTAP, program, run, spectap
+from programs import ROOT, SPECTAP, missing, program, run, spectap
 
 FOLDER = ROOT / "deploy/docker"
 
@@ -51,30 +50,6 @@ class Dockerfiles(unittest.TestCase):
         for file in (ROOT / "deploy").rglob("*.yaml"):
             for tag in re.findall(r"ghcr\.io/spectap/spectap:(\S+)", file.read_text()):
                 self.assertEqual(tag, package["version"], file)
-
-    def test_what_the_build_needs_is_in_its_context_and_no_secret_is(self):
-        patterns = [it for it in (ROOT / ".dockerignore").read_text().splitlines() if it and not it.startswith("#")]
-        self.assertEqual(patterns[0], "*")
-        self.assertTrue(all(it.startswith("!") for it in patterns[1:]))
-        kept = [it[1:] for it in patterns[1:]]
-        with tempfile.TemporaryDirectory() as scratch:
-            for path in ROOT.glob("*"):
-                if path.name in kept:
-                    copy = shutil.copytree if path.is_dir() else shutil.copy
-                    copy(path, Path(scratch, path.name))
-            for path in ROOT.glob("benches/*"):
-                if any(fnmatch.fnmatch(f"benches/{path.name}", it) for it in kept):
-                    Path(scratch, "benches").mkdir(exist_ok=True)
-                    shutil.copy(path, Path(scratch, "benches"))
-            # Cargo names each target that the manifest lists and the folder has not.
-            done = run("cargo", "metadata", "--locked", "--offline", "--no-deps", "--format-version=1", cwd=scratch)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            for source in Path(scratch, "src").rglob("*.rs"):
-                # Behind the tests of a file nothing is compiled into the program.
-                code = source.read_text().split("#[cfg(test)]\nmod tests {")[0]
-                for name in re.findall(r"include_(?:str|bytes)!\(\s*\"([^\"]+)\"", code):
-                    if "tests" not in source.relative_to(scratch).parts and source.name != "tests.rs":
-                        self.assertTrue((source.parent / name).resolve().exists(), f"{source.name} includes {name}")
 
 
 class Image(unittest.TestCase):
@@ -112,6 +87,25 @@ class Image(unittest.TestCase):
         labels = {name.rpartition(".")[2] for name in self.config["Labels"] if name.startswith("org.opencontainers.image.")}
         self.assertEqual(labels, {"title", "description", "source", "licenses", "version", "revision"})
 
+    def test_the_context_of_the_build_from_source_has_what_cargo_wants_and_no_more(self):
+        (self.folder / "Context").write_text("FROM scratch\nCOPY . /src\n")
+        self.succeed("bud", "--isolation=chroot", "-t", "localhost/context:test", "-f", self.folder / "Context", ROOT)
+        container = self.succeed("from", "localhost/context:test").strip()
+        context = Path(self.succeed("mount", container).strip(), "src")
+        self.assertEqual({it.name for it in context.iterdir()}, {"Cargo.toml", "Cargo.lock", "build.rs", "src", "benches"})
+        # Reads the manifest as a build does, and compiles nothing.
+        host = re.search(r"host: (\S+)", run("rustc", "-vV").stdout)[1]
+        done = run("cargo", "fetch", "--locked", "--offline", "--target", host, cwd=context)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for source in (context / "src").rglob("*.rs"):
+            if source.name == "tests.rs" or "tests" in source.relative_to(context).parts:
+                continue
+            # From a file's tests on, nothing is compiled into the program.
+            code = source.read_text().split("#[cfg(test)]\nmod tests {")[0]
+            for name in re.findall(r"include_(?:str|bytes)!\(\s*\"([^\"]+)\"", code):
+                self.assertTrue((source.parent / name).resolve().exists(), f"{source} includes {name}")
+        self.succeed("rm", container)
+
     def test_it_serves_as_the_chart_starts_it_not_as_root_and_on_a_root_it_cannot_write(self):
         data, admin, engine = free_ports(3)
         simulated = subprocess.Popen([spectap(), "simulate", f"--listen=127.0.0.1:{engine}", "--step-time=0"], stderr=subprocess.DEVNULL)
@@ -148,6 +142,24 @@ class Image(unittest.TestCase):
         finally:
             for process in taps_below(running.pid):
                 os.kill(process, signal.SIGTERM)
+            said = running.communicate(timeout=60)[1]
+        self.assertEqual(running.returncode, 0, said)
+
+    def test_it_serves_from_a_root_that_is_mounted_read_only(self):
+        if os.geteuid() != 0:
+            missing("root, to mount something read-only,")
+        mount = self.succeed("mount", self.container).strip()
+        data, admin = free_ports(2)
+        # A file system view of its own, which ends with the process.
+        enter = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && root=$1 && shift && exec chroot --userspec=65532:65532 "$root" "$@"'
+        args = ["/spectap", "serve", f"--listen=127.0.0.1:{data}", f"--admin-listen=127.0.0.1:{admin}", "--upstream=http://127.0.0.1:9"]
+        running = subprocess.Popen(["unshare", "--mount", "sh", "-c", enter, "sh", mount, *args], stderr=subprocess.PIPE, text=True)
+        try:
+            self.assertEqual(answer(f"http://127.0.0.1:{admin}/livez"), 200)
+            root = next(line.split() for line in Path(f"/proc/{running.pid}/mountinfo").read_text().splitlines() if line.split()[4] == "/")
+            self.assertIn("ro", root[5].split(","))
+        finally:
+            running.terminate()
             said = running.communicate(timeout=60)[1]
         self.assertEqual(running.returncode, 0, said)
 
