@@ -191,6 +191,12 @@ class Pods(unittest.TestCase):
         self.assertEqual((service["selector"], service["ports"][0]["targetPort"]), (cases.ENGINE, 8000))
         self.assertEqual(manifests.of_kind(documents, "Deployment")["spec"]["replicas"], 2)
 
+    def test_an_engine_that_speaks_tls_is_asked_by_tls_on_every_lane(self):
+        values = {"upstream": {"service": "vllm", "scheme": "https"}, "lanes": [{"port": 8092, "upstreamPort": 8001}]}
+        text = charts.manifests(charts.render(values))
+        self.assertIn("--upstream=https://vllm.inference.svc:8000\n", text)
+        self.assertIn("--lane=0.0.0.0:8092=https://vllm.inference.svc:8001\n", text)
+
     def test_without_switches_there_is_nothing_but_the_tap(self):
         kinds = sorted(it["kind"] for it in manifests.parse(charts.manifests(charts.render(cases.CHART["gateway"]))))
         self.assertEqual(kinds, ["Deployment", "Pod", "PodDisruptionBudget", "Service", "Service", "ServiceAccount"])

@@ -1,11 +1,17 @@
 """The compose file: its parts fit one another. No registry of images is at hand, so that it is read and not run."""
 
+import os
 import re
+import signal
+import subprocess
+import time
 import unittest
+import urllib.request
 from pathlib import Path
 
 import yaml
 
+from ports import answer, free_ports
 from programs import ROOT, program, run, spectap
 
 FOLDER = ROOT / "deploy/compose"
@@ -90,3 +96,38 @@ class Compose(unittest.TestCase):
         self.assertEqual(str(home.parent), provider["options"]["path"])
         if dashboards.exists():
             self.assertTrue((dashboards / home.name).exists())
+
+    def test_its_commands_give_numbers_of_both_clients(self):
+        # Run on this machine, each name of a service being this machine's.
+        engine, data, admin = free_ports(3)
+
+        def here(words):
+            places = {"0.0.0.0:8000": f"127.0.0.1:{engine}", "engine:8000": f"127.0.0.1:{engine}", "tap:8090": f"127.0.0.1:{data}"}
+            for name, place in places.items():
+                words = [word.replace(name, place) for word in words]
+            # Compose takes $ for its own; $$ is one.
+            return [word.replace("$$", "$") for word in words]
+
+        addresses = {"SPECTAP_LISTEN": f"127.0.0.1:{data}", "SPECTAP_ADMIN_LISTEN": f"127.0.0.1:{admin}"}
+        program("curl")
+        for name, before in (("engine", [spectap()]), ("tap", [spectap()]), ("clients", [])):
+            self.start([*before, *here(self.services[name]["command"])], {**os.environ, **addresses})
+        self.assertEqual(answer(f"http://127.0.0.1:{admin}/livez"), 200)
+        deadline = time.monotonic() + 60
+        tags = set()
+        while tags != {"math", "chat"}:
+            self.assertLess(time.monotonic(), deadline, f"numbers of {tags} only")
+            time.sleep(0.2)
+            with urllib.request.urlopen(f"http://127.0.0.1:{admin}/metrics", timeout=5) as response:
+                said = response.read().decode()
+            tags = set(re.findall(r'(?m)^spectap_spec_decode_num_drafts_total\{[^}]*tag="(\w+)"[^}]*\} [1-9]', said))
+
+    def start(self, command, environment):
+        """Starts a command that ends, with all that it started, when the test does."""
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+        def end():
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(timeout=30)
+
+        self.addCleanup(end)

@@ -16,10 +16,10 @@ be waited out.
 
 {{- define "spectap.args" -}}
 - serve
-- --upstream=http://{{ include "spectap.upstreamHost" . }}:{{ .Values.upstream.port }}
+- --upstream={{ .Values.upstream.scheme }}://{{ include "spectap.upstreamHost" . }}:{{ .Values.upstream.port }}
 - --listen={{ .Values.listenAddress }}:{{ .Values.dataPort }}
 {{- range .Values.lanes }}
-- --lane={{ $.Values.listenAddress }}:{{ .port }}=http://{{ include "spectap.upstreamHost" $ }}:{{ .upstreamPort }}
+- --lane={{ $.Values.listenAddress }}:{{ .port }}={{ $.Values.upstream.scheme }}://{{ include "spectap.upstreamHost" $ }}:{{ .upstreamPort }}
 {{- end }}
 - --admin-listen={{ .Values.listenAddress }}:{{ .Values.adminPort }}
 {{- with .Values.engine }}
