@@ -38,6 +38,10 @@ class Notes(unittest.TestCase):
         beside = notes({"mode": "sidecar"})
         self.assertRegex(beside, r"kubectl -n inference patch service SERVICE --type=json .*targetPort\",\"value\":8000")
 
+    def test_where_numbers_are_protected_the_look_at_them_has_the_token(self):
+        self.assertIn('curl -s -H "Authorization: Bearer $TOKEN" http', notes(cases.CHART["gateway-everything"]))
+        self.assertIn("curl -s http", notes(cases.CHART["gateway"]))
+
     def test_whoever_scrapes_is_told_when_nobody_does(self):
         self.assertIn("--set serviceMonitor.enabled=true", notes(cases.CHART["gateway"]))
         self.assertIn("--set podMonitor.enabled=true", notes({"mode": "sidecar"}))
@@ -46,20 +50,24 @@ class Notes(unittest.TestCase):
     def test_a_chart_that_includes_the_tap_can_show_them(self):
         said = charts.notes(charts.render({}, charts.example(), release="qwen3"), "vllm")
         self.assertIn("http://qwen3.inference.svc:8000, with spectap before it", said)
+        self.assertNotIn("\n\n\n", said)
         self.assertIn("patch service", said)
 
     def test_every_value_that_a_note_sets_is_one_that_the_chart_takes(self):
         seen = set()
         for case in [*cases.CHART.values(), {"mode": "sidecar", "upstream": {"podSelector": cases.ENGINE}}]:
             seen |= set(re.findall(r"--set ([a-zA-Z.]+=\w+)", notes(case)))
-        self.assertEqual(len(seen), 5, seen)
+        self.assertEqual(len(seen), 6, seen)
         for setting in seen:
             name, _, value = setting.partition("=")
             for part in reversed(name.split(".")):
                 value = {part: {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value}
             mode = "sidecar" if "podMonitor" in setting else "gateway"
             base = {"mode": mode, "upstream": {"service": "vllm", "podSelector": cases.ENGINE}}
-            self.assertTrue(charts.render({**base, **value}), setting)
+            if "spectap" in value:
+                self.assertTrue(charts.render(value, charts.example()), setting)
+            else:
+                self.assertTrue(charts.render({**base, **value}), setting)
 
     def test_nothing_is_left_of_the_template(self):
         for case in cases.CHART.values():

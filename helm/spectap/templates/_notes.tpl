@@ -20,7 +20,7 @@ Clients that shall be seen use
 What it sees of them:
 
   kubectl -n {{ $namespace }} port-forward service/{{ include "spectap.named" (dict "context" . "suffix" "admin") }} {{ .Values.adminPort }}
-  curl -s http://127.0.0.1:{{ .Values.adminPort }}/metrics | grep ^spectap_spec_decode_requests_total
+  curl -s{{ if .Values.adminToken.protectMetrics }} -H "Authorization: Bearer $TOKEN"{{ end }} http://127.0.0.1:{{ .Values.adminPort }}/metrics | grep ^spectap_spec_decode_requests_total
 
 Out again, with no change at a client:
 {{- if .Values.upstream.podSelector }}
@@ -43,12 +43,12 @@ restart (SERVICE is the engine's):
 {{- if eq $inject "off" }}
 
 Next: no byte of a request is changed now, and vLLM's streams tell their numbers only to clients that ask for usage. When
-traffic runs as before, let spectap ask for them:
-{{- if eq .Values.mode "gateway" }}
+traffic runs as before, let spectap ask for them
+{{- if eq .Values.mode "gateway" }}:
 
   {{ $upgrade }} --set inject=auto
-{{- else }}
-set spectap.inject to "auto" in the values of the chart that includes it.
+{{- else }}, by --set spectap.inject=auto for the
+chart that includes it; in a pod that was patched, by the variable SPECTAP_INJECT.
 {{- end }}
 {{- end }}
 {{- if or (eq .Values.engine "") (eq .Values.engine "vllm") }}
