@@ -5,13 +5,14 @@ import os
 import json
 import shutil
 import subprocess
+import tarfile
 import tempfile
 from pathlib import Path
 
 from programs import ROOT, missing, program
 
 try:
-    from helm_python import Chart, disable_logging
+    from helm_python import Chart, dependency_build, disable_logging, package
     from helm_python import lint as helm_lint
 
     disable_logging()
@@ -23,15 +24,25 @@ _scratch = None
 
 
 def example():
-    """examples/vllm with this chart in its charts/, as `helm dependency build` leaves it."""
+    """examples/vllm in a copy of the chart's folder, after `helm dependency build`."""
     global _scratch
     if _scratch is None:
+        if Chart is None:
+            missing("helm-python-sdk")
         _scratch = tempfile.mkdtemp(prefix="spectap-charts-")
         atexit.register(shutil.rmtree, _scratch)
-        parent = Path(_scratch, "vllm")
-        shutil.copytree(CHART / "examples/vllm", parent)
-        shutil.copytree(CHART, parent / "charts/spectap", ignore=shutil.ignore_patterns("examples"))
-    return Path(_scratch, "vllm")
+        shutil.copytree(CHART, Path(_scratch, "spectap"))
+        dependency_build(str(Path(_scratch, "spectap/examples/vllm")))
+    return Path(_scratch, "spectap/examples/vllm")
+
+
+def packaged():
+    """Names of the files in the chart's package."""
+    if Chart is None:
+        missing("helm-python-sdk")
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(package(str(CHART), destination=folder)) as archive:
+            return {name.removeprefix("spectap/") for name in archive.getnames()}
 
 
 def render(values, chart=CHART, release="demo", namespace="inference"):

@@ -114,6 +114,11 @@ class Rendered(unittest.TestCase):
                     self.assertEqual((copies / copy).read_text(), original.read_text(), "make chart-files brings them together")
 
 
+    def test_the_package_has_the_chart_whole_and_no_example(self):
+        files = {str(path.relative_to(charts.CHART)) for path in charts.CHART.rglob("*") if path.is_file()}
+        self.assertEqual(charts.packaged(), {name for name in files if not name.startswith("examples/")})
+
+
 class Pods(unittest.TestCase):
     def test_every_tap_is_within_the_restricted_profile(self):
         seen = 0
