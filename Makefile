@@ -80,6 +80,7 @@ $(PARITY)/.installed: tests/parity/requirements.txt tests/parity/pins.txt
 # The program of the image is the one that the tests have just built, linked once more: statically, for an empty image.
 # UPDATE_SNAPSHOTS=1 rewrites the renderings in tests/deploy/snapshots.
 test-deploy: ## image, Helm chart, Kustomize component and compose file, held against the real tools (600 MB of disk)
+	@sh tests/e2e/install-prometheus.sh
 	@PYTHON=$(PYTHON) sh tests/deploy/install.sh $(DEPLOY)/venv
 	cargo rustc --locked --all-features --bin spectap -- -C target-feature=+crt-static -C strip=symbols
 	@mkdir -p $(DEPLOY)/image

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the Python environment $1 with what tests/deploy needs, and installs buildah by apt as root. What is missing makes its
-# tests skip by name; with CI=true it is a failure.
+# Makes the Python environment $1 with what tests/deploy needs, and installs buildah and curl by apt as root. What is missing
+# makes its tests skip by name; with CI=true it is a failure.
 set -eu
 
 environment=$1
@@ -26,12 +26,13 @@ if [ "$(cat "$environment/.installed" 2>/dev/null)" != "$current" ]; then
     fi
 fi
 
-if ! command -v buildah >/dev/null 2>&1; then
+for package in buildah curl; do
+    command -v "$package" >/dev/null 2>&1 && continue
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        echo "test-deploy: installing the apt package buildah" >&2
+        echo "test-deploy: installing the apt package $package" >&2
         export DEBIAN_FRONTEND=noninteractive
-        apt-get install -y -qq --no-install-recommends buildah >/dev/null 2>&1 ||
-            { apt-get update -qq && apt-get install -y -qq --no-install-recommends buildah >/dev/null; } || true
+        apt-get install -y -qq --no-install-recommends "$package" >/dev/null 2>&1 ||
+            { apt-get update -qq && apt-get install -y -qq --no-install-recommends "$package" >/dev/null; } || true
     fi
-    command -v buildah >/dev/null 2>&1 || missing "there is no buildah"
-fi
+    command -v "$package" >/dev/null 2>&1 || missing "there is no $package"
+done
