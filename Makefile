@@ -2,13 +2,14 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo build test tools bench micro-bench soak fuzz e2e-vllm parity mutations clean
+.PHONY: help demo build test tools bench micro-bench soak fuzz e2e-vllm parity mutations test-deploy chart-files clean
 
 PYTHON ?= python3
 FUZZ_SECONDS ?= 60
 SOAK_MINUTES ?= 30
 VENV := .venv
 PARITY := .work/parity
+DEPLOY := .work/deploy
 export SPECTAP_TEST_PYTHON := $(CURDIR)/$(VENV)/bin/python
 export RUSTDOCFLAGS := -D warnings
 
@@ -35,6 +36,7 @@ test: tools ## everything that a change must pass; with CI=true nothing may be s
 	fi
 	cargo test --locked --all-features --doc
 	cargo doc --locked --no-deps --all-features
+	@$(MAKE) --no-print-directory test-deploy
 
 # The real parts that some tests run against. What can't be installed is named here, and the test that wants it names
 # itself when it skips; with CI=true a missing part is a failure.
@@ -82,6 +84,20 @@ $(PARITY)/.installed: tests/parity/requirements.txt tests/parity/pins.txt
 	$(PYTHON) -m venv $(PARITY)/venv
 	$(PARITY)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r $< -c tests/parity/pins.txt
 	@touch $@
+
+# The program of the image is the one that the tests have just built, linked once more: statically, for an empty image.
+# UPDATE_SNAPSHOTS=1 rewrites the renderings in tests/deploy/snapshots.
+test-deploy: ## image, Helm chart, Kustomize component and compose file, held against the real tools (600 MB of disk)
+	@sh tests/e2e/install-prometheus.sh
+	@PYTHON=$(PYTHON) sh tests/deploy/install.sh $(DEPLOY)/venv
+	cargo rustc --locked --all-features --bin spectap -- -C target-feature=+crt-static -C strip=symbols
+	@mkdir -p $(DEPLOY)/image
+	@cp target/debug/spectap $(DEPLOY)/image/spectap
+	@if [ -e $(DEPLOY)/venv/.installed ]; then $(DEPLOY)/venv/bin/python tests/deploy; else echo "test-deploy: skipped"; fi
+
+chart-files: ## copy rules, alerts and dashboard from deploy/ into the chart, which can't reach out of its folder
+	cp deploy/prometheus/rules.yml deploy/prometheus/alerts.yml helm/spectap/files/
+	cp deploy/grafana/spectap.json helm/spectap/files/dashboard.json
 
 clean: ## remove all that the targets above made
 	cargo clean
