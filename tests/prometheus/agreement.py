@@ -1,5 +1,6 @@
 """What Prometheus has is what the taps' JSON says, and what their records add up to."""
 
+import datetime
 import math
 
 from figures import by
@@ -72,6 +73,14 @@ def rules_with_records(fleet, observations):
                 close(series, fleet.prometheus.value(series), value)
             compared += len(expected)
     return compared
+
+
+def evaluated_since(fleet, moment):
+    """Whether every rule was evaluated after a moment."""
+    groups = fleet.prometheus.ask("/api/v1/rules")["groups"]
+    # Nanoseconds are more than `fromisoformat` takes.
+    times = [rule["lastEvaluation"][:19] + "+00:00" for group in groups for rule in group["rules"]]
+    return min(datetime.datetime.fromisoformat(time).timestamp() for time in times) > moment
 
 
 def rules_are_healthy(fleet):
