@@ -46,12 +46,17 @@ class Fleet:
         # Taken by turns, so that all taps are busy at the same time.
         statuses = send_all(one for turn in itertools.zip_longest(*each) for one in turn if one)
         assert set(statuses) == {200}, statuses
-        for fault, _ in itertools.product(FAULTS, range(4)):
+        for _ in range(4):
+            self.send_faults()
+        until("Prometheus has seen all of it", self.is_scraped)
+        return time.time()
+
+    def send_faults(self):
+        """One request for each thing that goes wrong."""
+        for fault in FAULTS:
             send(self.faulty.data, chat(fault, 8, stream=fault == "compressed"))
         # A member that decides stands there twice: nothing is added.
         send(self.faulty.data, '{"model": "mean_or_rate", "stream": true, "stream": true}')
-        until("Prometheus has seen all of it", self.is_scraped)
-        return time.time()
 
     def is_scraped(self):
         """Whether Prometheus and the records files have of every tap what the tap itself has."""

@@ -68,7 +68,11 @@ fn a_name_that_nothing_gives_is_found() {
     let nothing = BTreeSet::new();
     let asked = named("sum(rate(spectap_invented_total[5m])) / model:spectap_invented:rate5m");
     assert_eq!(asked.len(), 2);
-    assert!(!asked.iter().any(|name| is_given(name, &documented(), &nothing)));
+    assert!(
+        !asked
+            .iter()
+            .any(|name| is_given(name, &documented(), &nothing))
+    );
 }
 
 #[test]

@@ -50,7 +50,9 @@ def main():
         counted = time.time()
         until("the rules that read those have been evaluated since", lambda: agreement.evaluated_since(fleet, counted))
         print("rules beside records:", agreement.rules_with_records(fleet, observations), "figures")
-        print("exemplars:", exemplars.lead_to_observations(fleet, begun, time.time()))
+        found = exemplars.lead_to_observations(fleet, begun, time.time())
+        assert found > 10, f"only {found} exemplars"
+        print("exemplars:", found)
 
         fleet_alone = {"namespace": "inference"}
         one_tap = {"namespace": "inference", "pod": "tap-4", "model": [MODELS[1]], "tag": ["math", "code"]}

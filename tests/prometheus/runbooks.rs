@@ -32,7 +32,10 @@ fn every_alert_leads_to_its_paragraph() {
         .lines()
         .filter_map(|line| line.strip_prefix("## "))
         .collect();
-    assert_eq!(headings, alerts, "one paragraph each, and none of an alert that is not there");
+    assert_eq!(
+        headings, alerts,
+        "one paragraph each, and none of an alert that is not there"
+    );
 }
 
 #[test]
