@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo build test tools bench micro-bench soak fuzz e2e-vllm parity mutations test-deploy chart-files clean
+.PHONY: help demo build test tools bench micro-bench soak fuzz e2e-vllm parity mutations test-deploy chart-files alerts-live dashboard-picture scale clean
 
 PYTHON ?= python3
 FUZZ_SECONDS ?= 60
@@ -10,6 +10,8 @@ SOAK_MINUTES ?= 30
 VENV := .venv
 PARITY := .work/parity
 DEPLOY := .work/deploy
+
+GRAFANA := .work/grafana
 export SPECTAP_TEST_PYTHON := $(CURDIR)/$(VENV)/bin/python
 export RUSTDOCFLAGS := -D warnings
 
@@ -40,7 +42,7 @@ test: tools ## everything that a change must pass; with CI=true nothing may be s
 
 # The real parts that some tests run against. What can't be installed is named here, and the test that wants it names
 # itself when it skips; with CI=true a missing part is a failure.
-tools: $(VENV)/.installed ## install what the tests need: Prometheus (apt, as root) and a Python environment
+tools: $(VENV)/.installed $(GRAFANA)/.installed ## install what the tests need: Prometheus (apt, as root), a Python environment, Grafana's types (npm)
 	@sh tests/e2e/install-prometheus.sh
 
 $(VENV)/.installed: tests/e2e/requirements.txt
@@ -59,6 +61,16 @@ soak: ## random traffic with random faults for SOAK_MINUTES (30), then a stream 
 mutations: ## break each promise of docs/transparency.md in a copy, and demand that its test fails (half an hour)
 	$(PYTHON) tests/mutate.py
 
+$(GRAFANA)/.installed: tests/prometheus/grafana/package.json
+	@mkdir -p $(GRAFANA) && cp $< $(GRAFANA)/
+	@if npm install --prefix $(GRAFANA) --silent --no-audit --no-fund; then \
+		touch $@; \
+	elif [ "$${CI:-}" = true ]; then \
+		echo "tools: Grafana's types could not be installed by npm, and CI=true allows no skip" >&2; exit 1; \
+	else \
+		echo "tools: no Grafana types; the test of the dashboard's shape will skip" >&2; \
+	fi
+
 fuzz: ## every fuzz target for FUZZ_SECONDS each (60); what one finds stays in fuzz/artifacts
 	fuzz/run.sh $(FUZZ_SECONDS)
 
@@ -71,6 +83,18 @@ bench: $(if $(BENCH_SPECTAP),,build) ## the hop beside nginx, HAProxy, Envoy and
 
 micro-bench: ## micro-benchmarks of the observer and of the memory that figures take
 	cargo bench --locked
+
+alerts-live: $(VENV)/.installed ## each alert seen firing in a real Prometheus, with shortened times (four minutes)
+	cargo build --locked
+	$(VENV)/bin/python tests/prometheus/alerts_live.py --spectap target/debug/spectap --work .work/alerts
+
+dashboard-picture: $(VENV)/.installed ## draws docs/images/dashboard.svg from the dashboard's own queries (a minute)
+	cargo build --locked
+	$(VENV)/bin/python tests/prometheus/picture.py --spectap target/debug/spectap --work .work/picture --out docs/images/dashboard.svg
+
+scale: $(VENV)/.installed ## what many taps cost a Prometheus, measured on this machine (some minutes)
+	cargo build --locked
+	$(VENV)/bin/python tests/scale/scale.py --spectap target/debug/spectap --work .work/scale
 
 e2e-vllm: $(VENV)/.installed ## a real vLLM on the CPU, the official client, vLLM's counters beside spectap's (3 GB of disk)
 	cargo build --locked

@@ -94,13 +94,14 @@ fn scrape(bencher: Bencher, kind: &str) {
         commit: String::new(),
     };
     TapCounters::register(&registry).expect("a new registry");
-    register(&registry, statistics(100, 10), &build, MOST_SERIES).expect("a new registry");
+    let exemplars =
+        register(&registry, statistics(100, 10), &build, MOST_SERIES).expect("a new registry");
     bencher.bench_local(|| {
         let families = registry.gather();
         if kind == "classic" {
             TextEncoder::new().encode_to_string(&families)
         } else {
-            Ok(openmetrics::render(&families))
+            Ok(openmetrics::render(&families, &exemplars.now()))
         }
     });
 }

@@ -133,7 +133,7 @@ impl Instance {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: env!("SPECTAP_COMMIT").to_owned(),
         };
-        export::prometheus::register(
+        let exemplars = export::prometheus::register(
             &registry,
             Arc::clone(&statistics),
             &build,
@@ -219,6 +219,7 @@ impl Instance {
         let admin_address = local_address(&admin_listener, config.admin_listen);
         let state = AdminState {
             registry,
+            exemplars,
             statistics: Arc::clone(&statistics),
             ring,
             inject,

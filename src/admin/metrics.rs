@@ -26,9 +26,14 @@ pub(super) async fn show(
         .collect();
     let exposition = preferred(&accept.join(","));
     let (media_type, text) = off_thread(move || {
+        // Before the series, so that a bucket has no exemplar that it does not count.
+        let exemplars = state.exemplars.now();
         let families = state.registry.gather();
         Ok(match exposition {
-            Exposition::OpenMetrics => (openmetrics::CONTENT_TYPE, openmetrics::render(&families)),
+            Exposition::OpenMetrics => {
+                let text = openmetrics::render(&families, &exemplars);
+                (openmetrics::CONTENT_TYPE, text)
+            }
             Exposition::Classic => {
                 let text = TextEncoder::new()
                     .encode_to_string(&families)

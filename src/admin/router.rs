@@ -8,6 +8,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use prometheus::Registry;
 
+use crate::export::prometheus::Exemplars;
 use crate::runs::Runs;
 use crate::scrape::Server;
 use crate::stats::Statistics;
@@ -26,6 +27,8 @@ use super::{answer, export, index, inject, metrics, numbers, requests, runs};
 pub struct AdminState {
     /// The series of `/metrics`.
     pub registry: Registry,
+    /// The exchanges that stand for buckets of it.
+    pub exemplars: Exemplars,
     /// The numbers of `/api/v1/summary` and `/api/v1/snapshot`.
     pub statistics: Arc<Statistics>,
     /// The observations of `/api/v1/requests`.

@@ -10,7 +10,7 @@ use crate::store::records::{Fsync, RecordsFormat};
 #[derive(Clone, Debug, Args)]
 pub struct RecordsArgs {
     /// Write one JSON line per exchange on an inference route to this file. It holds numbers, names and ids only, and
-    /// is readable by its owner alone. A file that is there is appended to.
+    /// is readable by its owner alone. A file that is there is appended to. - is standard output, for what collects logs.
     #[arg(long, value_name = "FILE", env = "SPECTAP_RECORDS")]
     pub records: Option<PathBuf>,
 

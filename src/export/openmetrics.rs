@@ -6,15 +6,22 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::time::UNIX_EPOCH;
 
 use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
+
+use super::exemplars::ExemplarTable;
+use crate::stats::Exemplar;
 
 /// Media type of [`render`]'s text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Writes metric families as OpenMetrics text.
-pub fn render(families: &[MetricFamily]) -> String {
-    let mut text = Text(String::new());
+/// Writes metric families as OpenMetrics text, with these exemplars at their buckets.
+pub fn render(families: &[MetricFamily], exemplars: &ExemplarTable) -> String {
+    let mut text = Text {
+        written: String::new(),
+        exemplars,
+    };
     for family in families {
         // A family without a sample says nothing, and a nameless one can't be said.
         if !family.get_metric().is_empty() && !family.name().is_empty() {
@@ -22,15 +29,18 @@ pub fn render(families: &[MetricFamily]) -> String {
         }
     }
     text.line(format_args!("# EOF"));
-    text.0
+    text.written
 }
 
-struct Text(String);
+struct Text<'a> {
+    written: String,
+    exemplars: &'a ExemplarTable,
+}
 
-impl Text {
+impl Text<'_> {
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
         // Writing to a String never fails.
-        let _ = writeln!(self.0, "{line}");
+        let _ = writeln!(self.written, "{line}");
     }
 
     fn family(&mut self, family: &MetricFamily) {
@@ -80,12 +90,20 @@ impl Text {
             }
             let bound = canonical(bucket.upper_bound());
             let inside = bucket.cumulative_count().to_string();
+            let inside = inside + &self.exemplar(name, metric, bucket.upper_bound());
             self.sample(name, "_bucket", metric, Some(("le", &bound)), &inside);
         }
-        self.sample(name, "_bucket", metric, Some(("le", "+Inf")), &count);
+        let all = count.clone() + &self.exemplar(name, metric, f64::INFINITY);
+        self.sample(name, "_bucket", metric, Some(("le", "+Inf")), &all);
         self.sample(name, "_count", metric, None, &count);
         let sum = value_text(histogram.get_sample_sum());
         self.sample(name, "_sum", metric, None, &sum);
+    }
+
+    /// What stands behind a bucket's value, if anything.
+    fn exemplar(&self, name: &str, metric: &Metric, bound: f64) -> String {
+        let exemplar = self.exemplars.of(name, metric.get_label(), bound);
+        exemplar.map_or_else(String::new, exemplar_text)
     }
 
     fn summary(&mut self, name: &str, metric: &Metric) {
@@ -121,6 +139,19 @@ impl Text {
         };
         self.line(format_args!("{name}{suffix}{labels} {value}{time}"));
     }
+}
+
+fn exemplar_text(exemplar: &Exemplar) -> String {
+    let id = escape(&exemplar.observation_id);
+    let trace = exemplar.trace_id.as_deref().map(escape);
+    let trace = trace.map_or_else(String::new, |trace| format!(",trace_id=\"{trace}\""));
+    let value = canonical(exemplar.value);
+    let since_1970 = exemplar.at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!(
+        " # {{observation_id=\"{id}\"{trace}}} {value} {}.{:03}",
+        since_1970.as_secs(),
+        since_1970.subsec_millis()
+    )
 }
 
 fn labels(pairs: &[LabelPair], extra: Option<(&str, &str)>) -> String {
@@ -198,7 +229,7 @@ mod tests {
         counter.with_label_values(&["q\"\\\n"]).inc_by(3);
         registry.register(Box::new(counter)).unwrap();
         assert_eq!(
-            render(&registry.gather()),
+            render(&registry.gather(), &ExemplarTable::default()),
             "# HELP a Says \\\"a\\\\b\\\"\\nc.\n# TYPE a counter\na_total{x=\"q\\\"\\\\\\n\"} 3\n# EOF\n"
         );
     }
@@ -212,11 +243,47 @@ mod tests {
         histogram.with_label_values(&["x"]).observe(3e6);
         registry.register(Box::new(histogram)).unwrap();
         assert_eq!(
-            render(&registry.gather()),
+            render(&registry.gather(), &ExemplarTable::default()),
             "# HELP h H.\n# TYPE h histogram\n\
              h_bucket{m=\"x\",le=\"5e-05\"} 0\nh_bucket{m=\"x\",le=\"0.5\"} 0\n\
              h_bucket{m=\"x\",le=\"1.0\"} 1\nh_bucket{m=\"x\",le=\"2e+06\"} 1\n\
              h_bucket{m=\"x\",le=\"+Inf\"} 2\nh_count{m=\"x\"} 2\nh_sum{m=\"x\"} 3.00000075e+06\n# EOF\n"
+        );
+    }
+
+    #[test]
+    fn a_bucket_has_its_exemplar_behind_its_count() {
+        let registry = Registry::new();
+        let options = HistogramOpts::new("h", "H.").buckets(vec![1.0]);
+        let histogram = HistogramVec::new(options, &["m"]).unwrap();
+        for (model, value) in [("x", 0.5), ("x", 2.0), ("y", 0.5)] {
+            histogram.with_label_values(&[model]).observe(value);
+        }
+        registry.register(Box::new(histogram)).unwrap();
+        let families = registry.gather();
+        let exemplar = |id: &str, trace_id: Option<&str>, value| Exemplar {
+            observation_id: id.into(),
+            trace_id: trace_id.map(str::to_owned),
+            value,
+            at: UNIX_EPOCH + std::time::Duration::from_millis(1_500_000_000_007),
+        };
+        let mut exemplars = ExemplarTable::default();
+        let labels = families[0].get_metric()[0].get_label().to_vec();
+        let buckets = vec![
+            (1.0, exemplar("01A", None, 0.5)),
+            (f64::INFINITY, exemplar("01B", Some("0af7"), 2.0)),
+        ];
+        exemplars.add("h", labels, buckets);
+        let text = render(&families, &exemplars);
+        let lines: Vec<&str> = text.lines().filter(|it| it.contains("_bucket")).collect();
+        assert_eq!(
+            lines,
+            [
+                "h_bucket{m=\"x\",le=\"1.0\"} 1 # {observation_id=\"01A\"} 0.5 1500000000.007",
+                "h_bucket{m=\"x\",le=\"+Inf\"} 2 # {observation_id=\"01B\",trace_id=\"0af7\"} 2.0 1500000000.007",
+                "h_bucket{m=\"y\",le=\"1.0\"} 1",
+                "h_bucket{m=\"y\",le=\"+Inf\"} 1",
+            ]
         );
     }
 
@@ -227,10 +294,10 @@ mod tests {
         gauge.set(-2);
         registry.register(Box::new(gauge)).unwrap();
         assert_eq!(
-            render(&registry.gather()),
+            render(&registry.gather(), &ExemplarTable::default()),
             "# HELP g G.\n# TYPE g gauge\ng -2\n# EOF\n"
         );
-        assert_eq!(render(&[]), "# EOF\n");
+        assert_eq!(render(&[], &ExemplarTable::default()), "# EOF\n");
     }
 
     #[test]

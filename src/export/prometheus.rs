@@ -13,6 +13,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{IntGauge, Opts, Registry};
 
+use super::exemplars::ExemplarTable;
 use crate::record::EngineName;
 use crate::stats::{Counts, GroupKey, Statistics};
 
@@ -47,6 +48,8 @@ pub struct BuildInfo {
 /// Registers everything that is read from the statistics, and `spectap_build_info`. `most_series`: the bound on all of
 /// `/metrics`, see `budget.rs`.
 ///
+/// Gives what knows the exemplars.
+///
 /// # Errors
 ///
 /// Only if the registry already holds a series of one of these names.
@@ -55,8 +58,13 @@ pub fn register(
     statistics: Arc<Statistics>,
     build: &BuildInfo,
     most_series: usize,
-) -> Result<(), prometheus::Error> {
-    registry.register(Box::new(StatisticsCollector::new(statistics, most_series)?))?;
+) -> Result<Exemplars, prometheus::Error> {
+    let budget = Arc::new(Budget::new(most_series));
+    let exemplars = Exemplars {
+        statistics: Arc::clone(&statistics),
+        budget: Arc::clone(&budget),
+    };
+    registry.register(Box::new(StatisticsCollector::new(statistics, budget)?))?;
     let info = IntGauge::with_opts(
         Opts::new(
             "spectap_build_info",
@@ -66,17 +74,34 @@ pub fn register(
         .const_label("commit", &build.commit),
     )?;
     info.set(1);
-    registry.register(Box::new(info))
+    registry.register(Box::new(info))?;
+    Ok(exemplars)
+}
+
+/// Knows which exchanges stand for the buckets of the acceptance length. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Exemplars {
+    statistics: Arc<Statistics>,
+    budget: Arc<Budget>,
+}
+
+impl Exemplars {
+    /// Those of now, under the labels that the series have.
+    pub fn now(&self) -> ExemplarTable {
+        let mut measured = BTreeMap::new();
+        add_histograms(&mut measured, &self.statistics, &self.budget);
+        traffic::exemplars(&measured)
+    }
 }
 
 struct StatisticsCollector {
     statistics: Arc<Statistics>,
-    budget: Budget,
+    budget: Arc<Budget>,
     descriptions: Vec<Desc>,
 }
 
 impl StatisticsCollector {
-    fn new(statistics: Arc<Statistics>, most_series: usize) -> Result<Self, prometheus::Error> {
+    fn new(statistics: Arc<Statistics>, budget: Arc<Budget>) -> Result<Self, prometheus::Error> {
         let descriptions = acceptance::ALL
             .iter()
             .chain(&traffic::ALL)
@@ -92,7 +117,7 @@ impl StatisticsCollector {
             .collect::<Result<_, _>>()?;
         Ok(Self {
             statistics,
-            budget: Budget::new(most_series),
+            budget,
             descriptions,
         })
     }
@@ -112,10 +137,7 @@ impl Collector for StatisticsCollector {
             counted.entry(of_tag).or_default().add(&group);
             traffic::count_tokens(measured.entry(of_model).or_default(), &group);
         }
-        for ((engine, model), histograms) in self.statistics.histograms() {
-            let of_model = self.budget.admit(Labels::of(engine, model));
-            traffic::measure(measured.entry(of_model).or_default(), &histograms);
-        }
+        add_histograms(&mut measured, &self.statistics, &self.budget);
         let by_facet = self.statistics.facet_counts().map(|by_facet| {
             let mut counted: BTreeMap<Labels, Counts> = BTreeMap::new();
             for ((key, value), counts) in &by_facet {
@@ -132,6 +154,17 @@ impl Collector for StatisticsCollector {
         families.extend(traffic::families(&measured));
         families.push(series::gauge(&FOLDED, self.budget.folded() as f64));
         families
+    }
+}
+
+fn add_histograms(
+    measured: &mut BTreeMap<Labels, traffic::Measured>,
+    statistics: &Statistics,
+    budget: &Budget,
+) {
+    for ((engine, model), histograms) in statistics.histograms() {
+        let of_model = budget.admit(Labels::of(engine, model));
+        traffic::measure(measured.entry(of_model).or_default(), &histograms);
     }
 }
 

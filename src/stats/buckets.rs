@@ -1,5 +1,6 @@
 //! Histograms with fixed bounds, for Prometheus: cheap to read at every scrape, and they never go back.
 
+use super::exemplar::Exemplars;
 use super::prepared::Prepared;
 use crate::observation::Timing;
 
@@ -42,12 +43,13 @@ impl RecordHistogram {
         }
     }
 
-    fn push_known(&mut self, value: Option<f64>) {
-        if let Some(value) = value.filter(|value| value.is_finite()) {
-            let bucket = self.bounds.partition_point(|&bound| bound < value);
-            self.counts[bucket] += 1;
-            self.sum += value;
-        }
+    /// Gives the bucket that the value fell into.
+    fn push_known(&mut self, value: Option<f64>) -> Option<usize> {
+        let value = value.filter(|value| value.is_finite())?;
+        let bucket = self.bounds.partition_point(|&bound| bound < value);
+        self.counts[bucket] += 1;
+        self.sum += value;
+        Some(bucket)
     }
 
     fn merge(&mut self, other: &RecordHistogram) {
@@ -55,6 +57,11 @@ impl RecordHistogram {
             *own += others;
         }
         self.sum += other.sum;
+    }
+
+    /// The upper bounds, the infinite one last.
+    pub fn bounds(&self) -> impl Iterator<Item = f64> {
+        self.bounds.iter().copied().chain([f64::INFINITY])
     }
 
     /// The finite upper bounds with the number of values up to each.
@@ -84,6 +91,8 @@ impl RecordHistogram {
 pub struct Histograms {
     /// Tokens per verify step, the bonus token included.
     pub acceptance_length: RecordHistogram,
+    /// Exchanges that stand for its buckets.
+    pub length_exemplars: Exemplars,
     /// Accepted / drafted, 0..1.
     pub draft_acceptance_rate: RecordHistogram,
     /// (accepted + steps) / (drafted + steps).
@@ -104,6 +113,7 @@ impl Default for Histograms {
     fn default() -> Self {
         Self {
             acceptance_length: RecordHistogram::new(LENGTH_BOUNDS),
+            length_exemplars: Exemplars::new(LENGTH_BOUNDS.len() + 1),
             draft_acceptance_rate: RecordHistogram::new(SHARE_BOUNDS),
             accepted_per_verified: RecordHistogram::new(SHARE_BOUNDS),
             steps: RecordHistogram::new(STEP_BOUNDS),
@@ -120,7 +130,11 @@ impl Histograms {
     pub(super) fn add(&mut self, exchange: &Prepared<'_>) {
         for record in &exchange.records {
             let values = &record.values;
-            self.acceptance_length.push_known(values.length);
+            let bucket = self.acceptance_length.push_known(values.length);
+            if let (Some(bucket), Some(length)) = (bucket, values.length) {
+                self.length_exemplars
+                    .note(bucket, length, exchange.observation);
+            }
             self.draft_acceptance_rate.push_known(values.rate);
             self.accepted_per_verified
                 .push_known(values.accepted_per_verified());
@@ -147,6 +161,7 @@ impl Histograms {
     /// Adds what the histograms of another group hold.
     pub fn merge(&mut self, other: &Histograms) {
         self.acceptance_length.merge(&other.acceptance_length);
+        self.length_exemplars.merge(&other.length_exemplars);
         self.draft_acceptance_rate
             .merge(&other.draft_acceptance_rate);
         self.accepted_per_verified

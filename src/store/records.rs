@@ -9,6 +9,7 @@ mod counters;
 mod disk;
 mod line;
 mod manifest;
+mod output;
 mod reading;
 mod trouble;
 mod writer;
@@ -32,8 +33,8 @@ pub use manifest::{FORCED_ACCEPTANCE, FORM, Manifest};
 pub use reading::{FileRead, Head, Line, Skipped, read, read_line};
 
 use counters::Dropped;
-use disk::Disk;
 use line::Form;
+use output::Output;
 use writer::{Message, Writer};
 
 /// Observations that may wait for the writer.
@@ -60,7 +61,7 @@ pub enum Fsync {
 /// Where and how records are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordsSettings {
-    /// The file; older ones stand beside it as `PATH.1` (the newest of them), `PATH.2`, ….
+    /// The file; older ones stand beside it as `PATH.1` (the newest of them), `PATH.2`, …. `-` is standard output.
     pub path: PathBuf,
     /// A line that would make the file larger than this begins a new one.
     pub max_bytes: u64,
@@ -115,14 +116,13 @@ impl RecordsFile {
         counters: RecordsCounters,
     ) -> Result<Self, OpenError> {
         let form = Form::new(settings.format, manifest);
-        let mut disk = Disk::new(&settings, form.head());
-        disk.open_first()?;
+        let output = Output::open(&settings, form.head())?;
         let (sender, receiver) = sync_channel(MOST_QUEUED);
         let queued_bytes = Arc::new(AtomicUsize::new(0));
         let writer = Writer::new(
             receiver,
             Arc::clone(&queued_bytes),
-            disk,
+            output,
             form,
             settings.fsync,
             counters.clone(),

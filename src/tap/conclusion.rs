@@ -97,9 +97,15 @@ impl Exchange {
         let timing = timing(&moments, self.request.stream, reply.as_ref());
         let mut seen = reply.unwrap_or_default();
         let sequences = self.request.n.saturating_mul(self.request.prompts);
-        let verdict = engines::conclude(std::mem::take(&mut seen.payloads), &seen.usage, sequences);
+        let mut verdict =
+            engines::conclude(std::mem::take(&mut seen.payloads), &seen.usage, sequences);
         if let Some(engine) = verdict.engine {
             self.tap.learned.engine_seen(engine);
+        }
+        if verdict.acceptance == Acceptance::ZeroStep && self.request.prefill_leg {
+            // It was never to generate more than its one token: that says nothing of the drafter.
+            verdict.acceptance = Acceptance::Absent;
+            verdict.records.clear();
         }
         let success = self.status.is_some_and(|status| status.is_success());
         let fault = self.fault.or(seen.fault);

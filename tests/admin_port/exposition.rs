@@ -8,7 +8,7 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounter};
 use spectap::observation::{Acceptance, Reason};
 use spectap::stats::Facet;
 
-use crate::server::{Choice, Server, observation};
+use crate::server::{Choice, Server, id, observation};
 
 pub(crate) const PROMETHEUS_2: &str = "Accept: application/openmetrics-text;version=1.0.0;q=0.8,\
     application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1\r\n";
@@ -157,7 +157,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 found = {}
 for family in text_string_to_metric_families(sys.stdin.read()):
     for s in family.samples:
-        found[s.name + json.dumps(s.labels, sort_keys=True)] = [family.name, family.type, family.documentation, s.value]
+        e = s.exemplar and [s.exemplar.labels, s.exemplar.value, round(float(s.exemplar.timestamp), 3)]
+        found[s.name + json.dumps(s.labels, sort_keys=True)] = [family.name, family.type, family.documentation, s.value, e]
 print(json.dumps(found))
 "#;
     let (ok, output) = piped(Command::new(python).args(["-c", script]), &text);
@@ -205,6 +206,17 @@ print(json.dumps(found))
         "counter",
         4.0,
     );
+    // The newest exchange of the bucket, and none where no value fell into one.
+    let bucket = |bound: &str| {
+        let labels = format!(r#"{{"backend": "vllm", "le": "{bound}", "model_name": "m"}}"#);
+        &found[format!("spectap_spec_decode_acceptance_length_bucket{labels}")][4]
+    };
+    let ended_at = 1_796_115_600.109;
+    assert_eq!(
+        bucket("3.0"),
+        &serde_json::json!([{"observation_id": id(2)}, 2.75, ended_at])
+    );
+    assert_eq!(bucket("2.5"), &serde_json::Value::Null);
     let test_seconds = "spectap_test_seconds";
     expect(
         &format!(r#"{test_seconds}_bucket{{"le": "1.0", "model_name": "m"}}"#),

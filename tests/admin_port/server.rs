@@ -73,7 +73,7 @@ impl Server {
             version: "0.1.0".to_owned(),
             commit: String::new(),
         };
-        register(&registry, statistics.clone(), &build, 5000).unwrap();
+        let exemplars = register(&registry, statistics.clone(), &build, 5000).unwrap();
         let ring = Arc::new(ObservationRing::new());
         let inject = InjectSwitch::new(true);
         let runs = Runs::new(choice.clock.clone());
@@ -91,6 +91,7 @@ impl Server {
         let drain = Drain::default();
         let state = AdminState {
             registry: registry.clone(),
+            exemplars,
             statistics: statistics.clone(),
             ring: ring.clone(),
             inject: inject.clone(),

@@ -112,6 +112,34 @@ fn the_facet_that_is_named_stands_on_the_counters_of_a_running_tap() {
 }
 
 #[test]
+fn records_on_standard_output_are_what_the_tap_shows_and_nothing_else() {
+    let (_engine, address) = simulate("vllm");
+    let (tap, data, admin) = Running::serve(address, &["--records=-"]);
+    for number in 0..5 {
+        chat(data, 1, number % 2 == 0);
+    }
+    let from = format!("http://{admin}");
+    until("five exchanges", || {
+        json(&["--from", &from])["n"]["exchanges"] == 5
+    });
+    let live = json(&["--from", &from]);
+    tap.signal("TERM");
+    let (code, out) = tap.end();
+    assert_eq!(code, Some(0));
+    let lines: Vec<Value> = out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 6, "{out}");
+    assert_eq!(lines[0]["manifest"]["form"], 1);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("collected.jsonl");
+    fs::write(&path, out).unwrap();
+    let collected = json_of_files(&[text(&path)]);
+    assert_eq!(collected["metrics"], live["metrics"]);
+}
+
+#[test]
 fn the_numbers_of_a_records_file_equal_those_of_the_tap_that_wrote_it() {
     for (engine, format) in [("vllm", "spectap"), ("trtllm", "aiperf")] {
         let directory = tempfile::tempdir().unwrap();

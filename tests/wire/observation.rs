@@ -145,6 +145,29 @@ fn injection_off_is_a_reason_of_its_own() {
     assert_eq!(tap.observations(1)[0]["reason"], "inject_off");
 }
 
+/// The prefill half of a request that is split between two servers generates one token, so that nothing is ever drafted.
+#[test]
+fn a_prefill_leg_is_no_zero_step_request() {
+    let captured = capture("ngram-summary/chat-nonstream-max1");
+    let mut leg = captured.request.clone();
+    leg["kv_transfer_params"] = json!({"do_remote_decode": true});
+    let origin = Origin::answering(vec![captured.raw.clone(), captured.raw]);
+    let tap = Tap::before(origin.address);
+    tap.exchange(post(CHAT, &leg.to_string(), CLOSE));
+    let seen = tap.observations(1)[0].clone();
+    assert_eq!(
+        (&seen["acceptance"], &seen["reason"]),
+        (&json!("absent"), &json!("prefill_leg"))
+    );
+    assert_eq!(seen["spec_decode_acceptance"], json!([]));
+    // The same answer to a request that is whole.
+    tap.exchange(post(CHAT, &captured.request.to_string(), CLOSE));
+    assert_eq!(tap.observations(2)[0]["acceptance"], "zero_step");
+    let summary = tap.json("/api/v1/summary");
+    assert_eq!(summary["n"]["zero_step"], 1);
+    assert_eq!(summary["n"]["absent"], 1);
+}
+
 #[test]
 fn a_zero_step_reply_is_kept_apart() {
     let seen = observed("ngram-summary/chat-nonstream-max1", CHAT);

@@ -122,7 +122,7 @@ impl Samples {
 }
 
 // Sorted by name, which is what readers of the text are used to.
-fn pairs(labels: &Labels, more: &[(&str, &str)]) -> Vec<LabelPair> {
+pub(super) fn pairs(labels: &Labels, more: &[(&str, &str)]) -> Vec<LabelPair> {
     let common = [
         Some(("backend", labels.backend)),
         Some(("model_name", labels.model_name.as_str())),

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use prometheus::proto::MetricFamily;
 
-use super::series::{Labels, Samples, Series};
+use super::series::{Labels, Samples, Series, pairs};
+use crate::export::exemplars::ExemplarTable;
 use crate::stats::{Group, Histograms, RecordHistogram};
 
 const LENGTH: Series = Series {
@@ -72,6 +73,19 @@ pub(super) struct Measured {
 /// Adds the values of records and exchanges.
 pub(super) fn measure(measured: &mut Measured, histograms: &Histograms) {
     measured.histograms.merge(histograms);
+}
+
+/// The exemplars of the acceptance length.
+pub(super) fn exemplars(measured: &BTreeMap<Labels, Measured>) -> ExemplarTable {
+    let mut table = ExemplarTable::default();
+    for (labels, measured) in measured {
+        let histograms = &measured.histograms;
+        let bounds = histograms.acceptance_length.bounds();
+        let buckets = bounds.zip(histograms.length_exemplars.iter());
+        let known = buckets.filter_map(|(bound, exemplar)| Some((bound, exemplar?.clone())));
+        table.add(LENGTH.name, pairs(labels, &[]), known.collect());
+    }
+    table
 }
 
 /// Adds a group's tokens.

@@ -12,8 +12,8 @@ use crate::observation::Observation;
 
 use super::Fsync;
 use super::counters::{Dropped, RecordsCounters};
-use super::disk::Disk;
 use super::line::Form;
+use super::output::Output;
 use super::trouble::Trouble;
 
 /// Bytes of lines that are written at once.
@@ -34,7 +34,7 @@ pub(super) enum Message {
 pub(super) struct Writer {
     receiver: Receiver<Message>,
     queued_bytes: Arc<AtomicUsize>,
-    disk: Disk,
+    output: Output,
     form: Form,
     fsync: Fsync,
     counters: RecordsCounters,
@@ -51,7 +51,7 @@ impl Writer {
     pub(super) fn new(
         receiver: Receiver<Message>,
         queued_bytes: Arc<AtomicUsize>,
-        disk: Disk,
+        output: Output,
         form: Form,
         fsync: Fsync,
         counters: RecordsCounters,
@@ -59,8 +59,8 @@ impl Writer {
         Self {
             receiver,
             queued_bytes,
-            trouble: Trouble::new(disk.path().to_owned()),
-            disk,
+            trouble: Trouble::new(output.name()),
+            output,
             form,
             fsync,
             overrun: counters.dropped_so_far(Dropped::QueueFull),
@@ -101,7 +101,7 @@ impl Writer {
             Err(TryRecvError::Empty) => {}
         }
         self.flush(false);
-        if self.fsync == Fsync::Interval && self.disk.is_dirty() {
+        if self.fsync == Fsync::Interval && self.output.is_dirty() {
             let patience = SYNC_PERIOD.saturating_sub(self.last_sync.elapsed());
             return self.receiver.recv_timeout(patience);
         }
@@ -117,11 +117,11 @@ impl Writer {
         if self.lines.len() == before {
             return;
         }
-        if self.disk.is_full_for(before, self.lines.len() - before) {
+        if self.output.is_full_for(before, self.lines.len() - before) {
             let line = self.lines.split_off(before);
             self.flush(false);
-            if self.disk.is_full_for(0, line.len())
-                && let Err(error) = self.disk.rotate()
+            if self.output.is_full_for(0, line.len())
+                && let Err(error) = self.output.rotate()
             {
                 self.lost(1, &error);
                 return;
@@ -142,7 +142,7 @@ impl Writer {
         if self.lines.is_empty() && !even_none {
             return;
         }
-        match self.disk.append(&self.lines) {
+        match self.output.append(&self.lines) {
             Ok(()) => {
                 self.counters.written(self.count);
                 self.trouble.succeeded();
@@ -173,7 +173,7 @@ impl Writer {
 
     fn sync(&mut self) {
         self.last_sync = Instant::now();
-        if let Err(error) = self.disk.sync() {
+        if let Err(error) = self.output.sync() {
             self.trouble.failed(0, &error, self.last_sync);
         }
     }
