@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::admin::{self, Access, AdminState, Readiness};
+use crate::admin::{self, Access, AdminState, Feeds, Readiness};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::counters::TapCounters;
@@ -185,6 +185,8 @@ impl Instance {
             manifest: Arc::new(manifest),
             runs,
             readiness: Arc::clone(&readiness),
+            counters,
+            feeds: Feeds::default(),
             access: Arc::new(Access::new(
                 admin_address,
                 config.admin_token.clone(),

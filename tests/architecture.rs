@@ -52,6 +52,7 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
             "switch",
             "record",
             "runs",
+            "counters",
         ]),
     ),
     (

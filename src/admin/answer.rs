@@ -95,6 +95,11 @@ impl ApiError {
         )
     }
 
+    /// Not now.
+    pub(super) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
+    }
+
     /// Something went wrong on our side.
     pub(super) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)

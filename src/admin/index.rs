@@ -9,6 +9,8 @@ GET  /livez                  the process runs
 GET  /readyz                 the engine accepts connections and spectap is not stopping
 GET  /api/v1/summary         the numbers, for people and tools
 GET  /api/v1/snapshot        the numbers, for machines: counts, histograms, distributions
+GET  /api/v1/history         a window stretch by stretch, and the window before it
+GET  /api/v1/stream          all of it live, as server-sent events
 GET  /api/v1/requests        recent exchanges, newest first
 GET  /api/v1/requests/{id}   one of them
 GET  /api/v1/export          what is kept of them, as a file: ?format=jsonl, json or csv

@@ -9,8 +9,10 @@ mod body;
 mod export;
 mod guard;
 mod health;
+mod history;
 mod index;
 mod inject;
+mod live;
 mod metrics;
 mod negotiation;
 mod numbers;
@@ -21,5 +23,6 @@ mod serve;
 
 pub use guard::Access;
 pub use health::Readiness;
+pub use live::Feeds;
 pub use router::{AdminState, router};
 pub use serve::serve;

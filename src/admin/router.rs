@@ -8,6 +8,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use prometheus::Registry;
 
+use crate::counters::TapCounters;
 use crate::runs::Runs;
 use crate::stats::Statistics;
 use crate::store::ObservationRing;
@@ -17,7 +18,8 @@ use crate::switch::InjectSwitch;
 use super::answer::ApiError;
 use super::guard::{self, Access};
 use super::health::{self, Readiness};
-use super::{answer, export, index, inject, metrics, numbers, requests, runs};
+use super::live::Feeds;
+use super::{answer, export, history, index, inject, live, metrics, numbers, requests, runs};
 
 /// What the admin port reads, and the switch that it moves. Cheap to clone: all clones share their values.
 #[derive(Clone)]
@@ -36,6 +38,10 @@ pub struct AdminState {
     pub runs: Runs,
     /// What `/readyz` tells.
     pub readiness: Arc<Readiness>,
+    /// How many requests are under way, for the live feed.
+    pub counters: TapCounters,
+    /// Who watches.
+    pub feeds: Feeds,
     /// Who may read what.
     pub access: Arc<Access>,
 }
@@ -50,6 +56,8 @@ pub fn router(state: AdminState) -> Router {
         .route("/readyz", get(health::ready))
         .route("/api/v1/summary", get(numbers::summary))
         .route("/api/v1/snapshot", get(numbers::snapshot))
+        .route("/api/v1/history", get(history::show))
+        .route("/api/v1/stream", get(live::stream))
         .route("/api/v1/requests", get(requests::list))
         .route("/api/v1/requests/{id}", get(requests::show))
         .route("/api/v1/export", get(export::show))

@@ -31,6 +31,7 @@ mod facet;
 pub mod findings;
 pub mod gain;
 mod group;
+pub mod history;
 pub mod interval;
 mod keys;
 mod log;

@@ -17,3 +17,4 @@ mod requests;
 mod runs;
 mod scrape;
 mod server;
+mod stream;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use prometheus::Registry;
 use serde_json::{Value, json};
-use spectap::admin::{Access, AdminState, Readiness, router, serve};
+use spectap::admin::{Access, AdminState, Feeds, Readiness, router, serve};
 use spectap::clock::Clock;
 use spectap::counters::TapCounters;
 use spectap::export::prometheus::{BuildInfo, register};
@@ -86,6 +86,8 @@ impl Server {
             )),
             runs: runs.clone(),
             readiness: readiness.clone(),
+            counters: counters.clone(),
+            feeds: Feeds::default(),
             access: Arc::new(Access::new(
                 choice.believed.unwrap_or(address),
                 choice.token.map(str::to_owned),
