@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::admin::{self, Access, AdminState, Drain, Readiness, Token};
+use crate::admin::{self, Access, AdminState, Drain, Feeds, Readiness, Token};
 use crate::cli::token;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -228,6 +228,8 @@ impl Instance {
             server,
             readiness: Arc::clone(&readiness),
             drain: drain.clone(),
+            counters,
+            feeds: Feeds::default(),
             access: Arc::new(Access::new(
                 admin_address,
                 config

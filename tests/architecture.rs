@@ -58,6 +58,7 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
             "record",
             "runs",
             "scrape",
+            "counters",
         ]),
     ),
     (

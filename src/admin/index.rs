@@ -1,15 +1,19 @@
-//! `/`: the list of what the admin port has.
+//! The list of what the admin port has, which `/` gives to everybody but a browser.
 
 /// A plain text, for a person who opens the port without knowing it.
-const TEXT: &str = "\
+pub(super) const TEXT: &str = "\
 spectap, admin port
 
+GET  /                       this list; in a browser the page
 GET  /metrics                Prometheus series (classic text, or OpenMetrics when asked for)
 GET  /metrics/engine-names   the acceptance counters under vLLM's names, for tools that look for those
 GET  /livez                  the process runs
 GET  /readyz                 the engine accepts connections and spectap is not stopping
 GET  /api/v1/summary         the numbers, for people and tools
 GET  /api/v1/snapshot        the numbers, for machines: counts, histograms, distributions
+GET  /api/v1/history         a window stretch by stretch, and the window before it
+GET  /api/v1/compare         two parts side by side: ?base=run%3Da&other=run%3Db
+GET  /api/v1/stream          all of it live, as server-sent events
 GET  /api/v1/requests        recent exchanges, newest first
 GET  /api/v1/requests/{id}   one of them
 GET  /api/v1/export          what is kept of them, as a file: ?format=jsonl, json or csv
@@ -20,7 +24,3 @@ POST /api/v1/runs            {\"name\":\"…\"} begins a run; without a name it 
 GET  /api/v1/drain           how far the drain is: serving, draining or over
 POST /api/v1/drain           {} begins it, as SIGTERM does
 ";
-
-pub(super) async fn show() -> &'static str {
-    TEXT
-}

@@ -7,15 +7,19 @@
 
 mod answer;
 mod body;
+mod compare;
 mod drain;
 mod export;
 mod guard;
 mod health;
+mod history;
 mod index;
 mod inject;
+mod live;
 mod metrics;
 mod negotiation;
 mod numbers;
+mod page;
 mod requests;
 mod router;
 mod runs;
@@ -25,6 +29,7 @@ mod token;
 pub use drain::Drain;
 pub use guard::Access;
 pub use health::{Reached, Readiness};
+pub use live::Feeds;
 pub use router::{AdminState, router};
 pub use serve::serve;
 pub use token::Token;

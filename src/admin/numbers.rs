@@ -28,7 +28,8 @@ pub(super) async fn snapshot(
     json_of(move || write(&take(&state, &query))).await
 }
 
-fn take(state: &AdminState, query: &Query) -> Snapshot {
+/// The snapshot that a query asks for, with what only the tap knows about it.
+pub(super) fn take(state: &AdminState, query: &Query) -> Snapshot {
     let mut snapshot = snapshot_of(&state.statistics, query).beside(&state.server);
     snapshot.manifests = vec![Manifest::clone(&state.manifest)];
     let alternations = state.runs.alternations();
@@ -52,7 +53,11 @@ fn alternation(found: Alternation) -> Finding {
     }
 }
 
-fn parse(state: &AdminState, parameters: &[(String, String)]) -> Result<Query, ApiError> {
+/// Reads the parameters that all numbers take.
+pub(super) fn parse(
+    state: &AdminState,
+    parameters: &[(String, String)],
+) -> Result<Query, ApiError> {
     let pairs = parameters
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()));

@@ -8,6 +8,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use prometheus::Registry;
 
+use crate::counters::TapCounters;
 use crate::export::prometheus::Exemplars;
 use crate::runs::Runs;
 use crate::scrape::Server;
@@ -20,7 +21,10 @@ use super::answer::ApiError;
 use super::drain::{self, Drain};
 use super::guard::{self, Access};
 use super::health::{self, Readiness};
-use super::{answer, export, index, inject, metrics, numbers, requests, runs};
+use super::live::Feeds;
+use super::{
+    answer, compare, export, history, inject, live, metrics, numbers, page, requests, runs,
+};
 
 /// What the admin port reads, and the switch that it moves. Cheap to clone: all clones share their values.
 #[derive(Clone)]
@@ -45,6 +49,10 @@ pub struct AdminState {
     pub readiness: Arc<Readiness>,
     /// The drain of `/api/v1/drain`.
     pub drain: Drain,
+    /// How many requests are under way, for the live feed.
+    pub counters: TapCounters,
+    /// Who watches.
+    pub feeds: Feeds,
     /// Who may read what.
     pub access: Arc<Access>,
 }
@@ -53,13 +61,17 @@ pub struct AdminState {
 pub fn router(state: AdminState) -> Router {
     let access = state.access.clone();
     Router::new()
-        .route("/", get(index::show))
+        .route("/", get(page::shell))
+        .route("/page/{name}", get(page::file))
         .route("/metrics", get(metrics::show))
         .route("/metrics/engine-names", get(metrics::engine_names))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/api/v1/summary", get(numbers::summary))
         .route("/api/v1/snapshot", get(numbers::snapshot))
+        .route("/api/v1/history", get(history::show))
+        .route("/api/v1/compare", get(compare::show))
+        .route("/api/v1/stream", get(live::stream))
         .route("/api/v1/requests", get(requests::list))
         .route("/api/v1/requests/{id}", get(requests::show))
         .route("/api/v1/export", get(export::show))

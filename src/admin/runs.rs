@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::runs::{Run, RunError};
+use crate::runs::{Run, RunError, Runs};
 use crate::stats::Moment;
 
 use super::answer::ApiError;
@@ -29,7 +29,7 @@ pub(super) struct ShownRun {
 /// The runs, newest first.
 #[derive(Debug, Serialize)]
 pub(super) struct ShownRuns {
-    runs: Vec<ShownRun>,
+    pub(super) runs: Vec<ShownRun>,
 }
 
 /// What the body of a POST says.
@@ -38,6 +38,13 @@ pub(super) struct ShownRuns {
 struct Wanted {
     #[serde(default)]
     name: Option<String>,
+}
+
+impl ShownRuns {
+    pub(super) fn of(runs: &Runs) -> Self {
+        let runs = runs.list().into_iter().map(ShownRun::from).collect();
+        Self { runs }
+    }
 }
 
 impl From<Run> for ShownRun {
@@ -54,8 +61,7 @@ impl From<Run> for ShownRun {
 }
 
 pub(super) async fn list(State(state): State<AdminState>) -> Json<ShownRuns> {
-    let runs = state.runs.list().into_iter().map(ShownRun::from).collect();
-    Json(ShownRuns { runs })
+    Json(ShownRuns::of(&state.runs))
 }
 
 pub(super) async fn begin(

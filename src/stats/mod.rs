@@ -32,6 +32,7 @@ mod facet;
 pub mod findings;
 pub mod gain;
 mod group;
+pub mod history;
 pub mod interval;
 mod keys;
 mod log;

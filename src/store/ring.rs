@@ -136,6 +136,13 @@ impl ObservationRing {
             .collect()
     }
 
+    /// Some observations before `before` and from `place` on, newest first, with their places.
+    pub fn chunk_back(&self, before: u64, place: u64) -> Vec<(u64, Arc<Observation>)> {
+        let mut chunk = self.chunk_before(Some(before));
+        chunk.retain(|(at, _)| *at >= place);
+        chunk
+    }
+
     /// The place that the next observation will have, counted from the first that ever came.
     pub fn end(&self) -> u64 {
         self.lock().end()

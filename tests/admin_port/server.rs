@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use prometheus::Registry;
 use serde_json::{Value, json};
-use spectap::admin::{Access, AdminState, Drain, Readiness, Token, router, serve};
+use spectap::admin::{Access, AdminState, Drain, Feeds, Readiness, Token, router, serve};
 use spectap::clock::Clock;
 use spectap::counters::TapCounters;
 use spectap::export::prometheus::{BuildInfo, register};
@@ -104,6 +104,8 @@ impl Server {
             server: choice.scraped,
             readiness: readiness.clone(),
             drain: drain.clone(),
+            counters: counters.clone(),
+            feeds: Feeds::default(),
             access: Arc::new(Access::new(
                 choice.believed.unwrap_or(address),
                 choice.token.map(|token| Token::from(token.to_owned())),
