@@ -180,7 +180,11 @@ impl Scraper {
         let is_first = self.server.readings().is_none();
         if is_first {
             let interval = humantime::format_duration(self.settings.interval);
-            tracing::info!("reading {url} every {interval}");
+            if self.settings.is_asked_for {
+                tracing::info!("reading {url} every {interval}");
+            } else {
+                tracing::debug!("reading {url} every {interval}");
+            }
         } else if self.is_told {
             tracing::info!("{url} can be read again");
         }
