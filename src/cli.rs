@@ -1,5 +1,6 @@
 //! The command line: one struct per command, one field per flag, each with an environment variable.
 
+pub mod check;
 pub mod compare;
 pub mod control;
 pub mod demo;
@@ -67,6 +68,8 @@ pub enum Command {
     Demo(demo::DemoArgs),
     /// Print the numbers of a running tap, of records files or of captured bodies.
     Report(report::ReportArgs),
+    /// Ask an engine why acceptance numbers do not show up, and say what to change.
+    Check(check::CheckArgs),
     /// Compare runs with intervals, and say when there is no evidence of a difference.
     Compare(compare::CompareArgs),
     /// Watch acceptance live in the terminal, of one tap or of several together.

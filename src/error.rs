@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::check::CheckError;
 use crate::cli::simulate::SimulateError;
 use crate::compare::CompareError;
 use crate::config::ConfigError;
@@ -31,6 +32,9 @@ pub enum Error {
     /// The tap could not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// The check failed.
+    #[error(transparent)]
+    Check(#[from] CheckError),
     /// The report failed.
     #[error(transparent)]
     Report(#[from] ReportError),
@@ -61,9 +65,11 @@ impl Error {
     /// The exit code.
     pub fn code(&self) -> ExitCode {
         match self {
-            Error::Log(_) | Error::Config(_) => USAGE.into(),
             // 1 says that something differs.
             Error::Verify(_) => USAGE.into(),
+            Error::Log(_)
+            | Error::Config(_)
+            | Error::Check(CheckError::NotAllowed { .. } | CheckError::Key { .. }) => USAGE.into(),
             Error::Simulate(SimulateError::Flag { .. })
             | Error::Top(TopError::Filter(_) | TopError::Token { .. })
             | Error::Report(

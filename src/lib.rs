@@ -22,6 +22,7 @@
 //! arrows.
 
 pub mod admin;
+pub mod check;
 pub mod cli;
 pub mod clock;
 pub mod compare;

@@ -13,7 +13,7 @@ use crate::error::{CUT, Error};
 use crate::proxy::Stopped;
 use crate::serve::Instance;
 use crate::verify::Verdict;
-use crate::{compare, control, demo, logs, report, top, verify};
+use crate::{check, compare, control, demo, logs, report, top, verify};
 
 /// Runs the command.
 ///
@@ -39,6 +39,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
                 Err(error) if !error.is_closed_pipe() => Err(error.into()),
                 _ => Ok(ExitCode::SUCCESS),
             },
+            Command::Check(args) => Ok(check::run(&args, &mut std::io::stdout()).await?),
             Command::Compare(args) => match compare::run(&args, &mut std::io::stdout()).await {
                 Err(error) if !error.is_closed_pipe() => Err(error.into()),
                 _ => Ok(ExitCode::SUCCESS),

@@ -76,6 +76,11 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
             "scrape",
         ]),
     ),
+    // It looks at replies with the tap's own observer, and at counters as the scrape does.
+    (
+        "check",
+        Some(&["cli", "scrape", "tap", "engines", "observation"]),
+    ),
     // A run is fetched as a report is.
     (
         "compare",

@@ -19,6 +19,7 @@ use crate::stats::survival::{self, Survival};
 use crate::stats::{FacetValue, Finding, Group, Period, Statistics, Window, findings};
 use crate::store::records::Manifest;
 
+mod absence;
 pub mod metrics;
 mod server;
 mod throughput;
@@ -140,7 +141,10 @@ impl Detail {
             ),
             gain: metrics::of_gain(group),
             advice: (pooled.records > 0).then(|| advice::of(pooled, evidence)),
-            findings: findings::of(group),
+            findings: findings::of(group)
+                .into_iter()
+                .chain(absence::of(group))
+                .collect(),
         }
     }
 }
@@ -227,6 +231,7 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
             .iter()
             .cloned()
             .chain(detail.findings)
+            .chain(snapshot.coverage.as_ref().and_then(absence::of_coverage))
             .collect(),
         along_the_reply: whole.evidence.progress.parts(),
         relations: relation::of(&whole.evidence.samples),

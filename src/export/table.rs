@@ -15,7 +15,7 @@ mod categories;
 mod grid;
 mod server;
 
-pub use absence::sentence as why_nothing;
+pub use absence::{advice, sentence as why_nothing};
 pub use beyond::{beyond, cost_wanted, draft_depth};
 pub use by_group::by_group;
 pub use by_group::name as group_name;

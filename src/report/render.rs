@@ -12,7 +12,6 @@ use crate::export::categories::{self, Matrix};
 use crate::export::summary::GroupSummary;
 use crate::export::table::{self, Look};
 use crate::export::{By, Snapshot, Summary, csv, markdown, summary, synthetic};
-use crate::scrape::Coverage;
 use crate::stats::advice::Advice;
 use crate::store::records::{FORCED_ACCEPTANCE, Manifest};
 
@@ -97,10 +96,8 @@ impl Report {
         let cost_wanted = || advice.map(table::cost_wanted).unwrap_or_default();
         write!(out, "{}", draft_depth(advice).unwrap_or_else(cost_wanted))?;
         let coverage = self.summary.coverage.as_ref();
-        let is_low = coverage
-            .and_then(Coverage::ratio)
-            .is_some_and(|it| it < table::LOW_COVERAGE);
-        if let Some(coverage) = coverage.filter(|_| is_low || source == ReportSource::Both) {
+        // Low coverage is a finding, which stands there already.
+        if let Some(coverage) = coverage.filter(|_| source == ReportSource::Both) {
             writeln!(out, "\n{}", table::coverage(coverage))?;
         }
         if let Some(server) = self

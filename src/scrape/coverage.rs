@@ -66,16 +66,17 @@ impl Coverage {
 
     pub(super) fn of(marks: &Marks, stretch: &Stretch) -> Option<Self> {
         let settled = marks.settled_ends(stretch);
-        let plain = || marks.ends(stretch).filter(|(begin, end)| begin.at < end.at);
-        // Two settled moments with nothing between them say nothing about the traffic that came later.
-        match settled.map(|(begin, end)| Self::between(begin, end, true)) {
-            Some(coverage) if coverage.ratio().is_some() => Some(coverage),
-            other => plain()
-                .map(|(begin, end)| Self::between(begin, end, false))
-                .filter(|coverage| coverage.ratio().is_some())
-                .or(other),
+        let settled = settled.map(|(begin, end)| Self::between(begin, end, true));
+        let tells = |coverage: &Self| coverage.ratio().is_some();
+        if let Some(coverage) = settled.filter(tells) {
+            return Some(coverage);
         }
-        .filter(|coverage| coverage.ratio().is_some())
+        let (begin, end) = marks.ends(stretch)?;
+        // At rest now, and under way at the first reading: what moved since is a part of what came through.
+        if end.is_settled || begin.at >= end.at {
+            return None;
+        }
+        Some(Self::between(begin, end, false)).filter(tells)
     }
 
     fn between(begin: &Mark, end: &Mark, settled: bool) -> Self {

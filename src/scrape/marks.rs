@@ -129,6 +129,11 @@ impl Marks {
         }
     }
 
+    /// Whether the last moment is settled.
+    pub(super) fn is_settled(&self) -> bool {
+        self.recent.back().is_some_and(|mark| mark.is_settled)
+    }
+
     /// Where a stretch begins and where it ends; none where nothing is known of it.
     pub(super) fn ends(&self, stretch: &Stretch) -> Option<(&Mark, &Mark)> {
         let (first, last) = (self.first.as_ref()?, self.recent.back()?);

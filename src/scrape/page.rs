@@ -45,7 +45,7 @@ pub struct Page {
     pub k: Option<u64>,
     /// Samples of any kind on the page.
     pub samples: usize,
-    /// Whether Dynamo's labels are on the engine's series.
+    /// Whether Dynamo shows: by series of its own, or by its labels on the engine's.
     pub behind_dynamo: bool,
     /// When the counters of a source began, in seconds since 1970.
     pub(super) created: BTreeMap<Source, f64>,
@@ -133,6 +133,7 @@ impl Reader {
         if sample.name == "process_start_time_seconds" {
             self.page.process_start = Some(sample.value);
         }
+        self.page.behind_dynamo |= sample.name.starts_with("dynamo_");
         let Some((schema, meaning)) = meaning(&sample.name) else {
             return;
         };

@@ -66,6 +66,12 @@ impl fmt::Debug for Probe {
     }
 }
 
+/// Readings at most for one that is wished for.
+const MOST_TRIES: u32 = 8;
+
+/// From one of them to the next.
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
 /// Reads until `stop`, or until it is clear that there is no page and none was asked for.
 pub async fn run(settings: Settings, server: Server, tap: Probe, stop: CancellationToken) {
     let (wake, mut woken) = mpsc::channel(4);
@@ -94,9 +100,10 @@ pub async fn run(settings: Settings, server: Server, tap: Probe, stop: Cancellat
             _ = ticks.tick() => {}
             asked = woken.recv() => done = asked,
         }
+        let tries = if done.is_some() { MOST_TRIES } else { 1 };
         let goes_on = tokio::select! {
             () = stop.cancelled() => return,
-            goes_on = scraper.read() => goes_on,
+            goes_on = scraper.read_until_settled(tries) => goes_on,
         };
         if let Some(done) = done {
             // Who asked may have gone.
@@ -126,6 +133,21 @@ struct Place {
 }
 
 impl Scraper {
+    /// Reads so often, or until engine and tap have come to rest: who wants a reading now has often just had the last byte
+    /// of a reply that neither has quite counted yet.
+    async fn read_until_settled(&mut self, tries: u32) -> bool {
+        for last in 1..=tries {
+            if !self.read().await {
+                return false;
+            }
+            if last == tries || self.server.is_settled() {
+                break;
+            }
+            tokio::time::sleep(BETWEEN_TRIES).await;
+        }
+        true
+    }
+
     /// Reads every page once; says whether it makes sense to go on.
     async fn read(&mut self) -> bool {
         let before = (self.tap.0)();
@@ -180,7 +202,11 @@ impl Scraper {
         let is_first = self.server.readings().is_none();
         if is_first {
             let interval = humantime::format_duration(self.settings.interval);
-            tracing::info!("reading {url} every {interval}");
+            if self.settings.is_asked_for {
+                tracing::info!("reading {url} every {interval}");
+            } else {
+                tracing::debug!("reading {url} every {interval}");
+            }
         } else if self.is_told {
             tracing::info!("{url} can be read again");
         }

@@ -91,6 +91,11 @@ impl Server {
         now > resets
     }
 
+    /// Whether engine and tap were at rest at the last reading.
+    pub(super) fn is_settled(&self) -> bool {
+        self.lock().marks.is_settled()
+    }
+
     pub(super) fn failed(&self, why: String) {
         let mut state = self.lock();
         state.trouble = Some(why);

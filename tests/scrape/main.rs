@@ -7,6 +7,7 @@
     reason = "helpers of tests fail as tests do"
 )]
 
+mod check;
 mod coverage;
 mod engines;
 mod names;

@@ -28,9 +28,12 @@ impl Tap {
             "serve",
             "--listen=127.0.0.1:0",
             "--admin-listen=127.0.0.1:0",
-            "--scrape-interval=20ms",
         ];
-        let cli = Cli::try_parse_from(base.iter().chain(flags)).unwrap();
+        let has_interval = flags
+            .iter()
+            .any(|flag| flag.starts_with("--scrape-interval"));
+        let interval = (!has_interval).then_some(&"--scrape-interval=20ms");
+        let cli = Cli::try_parse_from(base.iter().chain(interval).chain(flags)).unwrap();
         let Command::Serve(args) = cli.command else {
             unreachable!()
         };
