@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use hyper::server::conn::{http1, http2};
@@ -14,6 +15,7 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::Hop;
+use super::idle::Idle;
 use super::limits::Seat;
 use super::outlet::{MarkedSocket, Outlet, Waiting};
 
@@ -157,9 +159,19 @@ async fn serve_http2(
     let mut connection = pin!(server.http2.serve_connection(socket, service));
     let mut drained = pin!(drain.cancelled());
     let mut is_draining = false;
+    let mut idle = Idle::new(server.head_limit);
+    let mut was_idle = false;
     poll_fn(|context| {
         if !is_draining && drained.as_mut().poll(context).is_ready() {
             is_draining = true;
+            connection.as_mut().graceful_shutdown();
+        }
+        if idle.poll(&waiting.streams(), context).is_ready() {
+            if was_idle {
+                // It does not even answer the goodbye.
+                return Poll::Ready(());
+            }
+            was_idle = true;
             connection.as_mut().graceful_shutdown();
         }
         let polled = connection.as_mut().poll(context);

@@ -16,6 +16,7 @@ pub mod fuzzing;
 mod headers;
 mod heard;
 mod held_reply;
+mod idle;
 mod limits;
 mod listener;
 mod outlet;

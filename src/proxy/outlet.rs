@@ -12,7 +12,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
@@ -21,6 +21,7 @@ use bytes::Bytes;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use smallvec::SmallVec;
 
+use super::idle::Streams;
 use super::limits::Seat;
 use crate::tap::{self, Content};
 
@@ -41,6 +42,9 @@ pub(super) struct Outlet {
 pub(super) struct Waiting {
     outlets: Mutex<Vec<Arc<Outlet>>>,
     is_clean: AtomicBool,
+    /// Outlets that live, and all so far.
+    open: AtomicUsize,
+    begun: AtomicU64,
 }
 
 #[derive(Default)]
@@ -58,6 +62,8 @@ struct State {
 impl Outlet {
     /// One of several on a connection.
     pub(super) fn listed(list: Arc<Waiting>) -> Self {
+        list.open.fetch_add(1, Ordering::Relaxed);
+        list.begun.fetch_add(1, Ordering::Relaxed);
         Self {
             state: Mutex::default(),
             list: Some(list),
@@ -167,7 +173,23 @@ impl Drop for State {
     }
 }
 
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        if let Some(list) = &self.list {
+            list.open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Waiting {
+    /// How many responses are on their way.
+    pub(super) fn streams(&self) -> Streams {
+        Streams {
+            open: self.open.load(Ordering::Relaxed),
+            begun: self.begun.load(Ordering::Relaxed),
+        }
+    }
+
     fn list(&self) -> MutexGuard<'_, Vec<Arc<Outlet>>> {
         self.outlets.lock().unwrap_or_else(PoisonError::into_inner)
     }
