@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use hyper::server::conn::http2;
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::client_http1;
 use super::exchange::Hop;
+use super::idle::Idle;
 use super::limits::Seat;
 use super::outlet::{MarkedSocket, Outlet, Waiting};
 use super::refusal::ResetInstead;
@@ -147,9 +149,19 @@ async fn serve_http2(server: &Server, stream: Socket, hop: Arc<Hop>, drain: Canc
     let mut connection = pin!(server.http2.serve_connection(socket, service));
     let mut drained = pin!(drain.cancelled());
     let mut is_draining = false;
+    let mut idle = Idle::new(server.head_limit);
+    let mut was_idle = false;
     poll_fn(|context| {
         if !is_draining && drained.as_mut().poll(context).is_ready() {
             is_draining = true;
+            connection.as_mut().graceful_shutdown();
+        }
+        if idle.poll(&waiting.streams(), context).is_ready() {
+            if was_idle {
+                // It does not even answer the goodbye.
+                return Poll::Ready(());
+            }
+            was_idle = true;
             connection.as_mut().graceful_shutdown();
         }
         let polled = connection.as_mut().poll(context);

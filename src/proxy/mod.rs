@@ -18,6 +18,7 @@ mod head_room;
 mod headers;
 mod heard;
 mod held_reply;
+mod idle;
 mod limits;
 mod listener;
 mod outlet;

@@ -12,7 +12,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
@@ -22,6 +22,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use smallvec::SmallVec;
 
 use super::head_room::HeadPhase;
+use super::idle::Streams;
 use super::tunnel::Tunnel;
 use crate::tap::{self, Content};
 
@@ -43,6 +44,9 @@ pub(super) struct Outlet {
 pub(super) struct Waiting {
     outlets: Mutex<Vec<Arc<Outlet>>>,
     is_clean: AtomicBool,
+    /// Outlets that live, and all so far.
+    open: AtomicUsize,
+    begun: AtomicU64,
 }
 
 #[derive(Default)]
@@ -62,9 +66,12 @@ struct State {
 impl Outlet {
     /// One of several on a connection.
     pub(super) fn listed(list: Arc<Waiting>) -> Self {
+        list.open.fetch_add(1, Ordering::Relaxed);
+        list.begun.fetch_add(1, Ordering::Relaxed);
         Self {
+            state: Mutex::default(),
+            head: HeadPhase::default(),
             list: Some(list),
-            ..Self::default()
         }
     }
 
@@ -186,7 +193,23 @@ impl Drop for State {
     }
 }
 
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        if let Some(list) = &self.list {
+            list.open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Waiting {
+    /// How many responses are on their way.
+    pub(super) fn streams(&self) -> Streams {
+        Streams {
+            open: self.open.load(Ordering::Relaxed),
+            begun: self.begun.load(Ordering::Relaxed),
+        }
+    }
+
     fn list(&self) -> MutexGuard<'_, Vec<Arc<Outlet>>> {
         self.outlets.lock().unwrap_or_else(PoisonError::into_inner)
     }

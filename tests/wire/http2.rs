@@ -206,6 +206,47 @@ fn a_drain_says_goaway_and_lets_streams_finish() {
 }
 
 #[test]
+fn a_stream_may_take_longer_than_a_head_and_then_the_idle_connection_is_closed() {
+    let origin = Origin::start(move |_, _, stream| {
+        stream.write_all(HEAD).unwrap();
+        for _ in 0..8 {
+            stream.write_all(&chunk(EVENT)).unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        stream.write_all(b"0\r\n\r\n").unwrap();
+        Then::KeepAlive
+    });
+    let tap = Tap::with(origin.address, &["--head-timeout=200ms"]);
+    let mut client = Http2::connect(&tap);
+    let response = client.send(chat(), ASKED);
+    let mut body = client.head(response).into_body();
+    assert_eq!(client.rest(&mut body), (EVENT.repeat(8), None));
+    client.closed.recv_timeout(DEADLINE).expect("left open");
+}
+
+#[test]
+fn a_client_that_begins_and_never_asks_is_closed() {
+    let tap = Tap::with(
+        Origin::answering(Vec::new()).address,
+        &["--head-timeout=100ms"],
+    );
+    // The preface with nothing behind it, with the settings that must follow, and a head that never ends.
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let half_a_head = [0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82];
+    for frames in [
+        &[][..],
+        &settings,
+        &[settings.as_slice(), &half_a_head].concat(),
+    ] {
+        let mut client = Client::connect(tap.data);
+        client.send([b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", frames].concat());
+        // Settings and a goodbye, and then the end.
+        client.read_to_end();
+    }
+    tap.until_metric("spectap_client_connections", 0.0);
+}
+
+#[test]
 fn a_method_that_begins_like_the_preface_is_http_1() {
     let origin = Origin::answering(vec![json("200 OK", "{}")]);
     let tap = Tap::before(origin.address);
