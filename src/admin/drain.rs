@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::answer::ApiError;
@@ -40,11 +41,6 @@ pub(super) struct Progress {
     cut: Option<bool>,
 }
 
-/// What the body of a POST says: nothing, so far.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Wanted {}
-
 impl AdminState {
     fn progress(&self) -> Progress {
         let cut = self.drain.was_cut.get().copied();
@@ -66,8 +62,10 @@ pub(super) async fn begin(
     request: Request,
 ) -> Result<(StatusCode, Json<Progress>), ApiError> {
     let body = json_body(request).await?;
-    let Wanted {} = serde_json::from_slice(&body)
-        .map_err(|error| ApiError::bad_body(format!("the body must be {{}} ({error})")))?;
+    let said = serde_json::from_slice::<Map<String, Value>>(&body);
+    if !said.is_ok_and(|said| said.is_empty()) {
+        return Err(ApiError::bad_body("the body must be {}"));
+    }
     // Before the answer: whoever reads it may ask /readyz at once.
     state.readiness.start_draining();
     state.drain.asked.cancel();

@@ -3,13 +3,14 @@
 use crate::server::{Answer, Choice, Server};
 
 const OPEN: [&str; 3] = ["/metrics", "/livez", "/readyz"];
-const GUARDED: [&str; 7] = [
+const GUARDED: [&str; 8] = [
     "/",
     "/api/v1/summary",
     "/api/v1/snapshot",
     "/api/v1/requests",
     "/api/v1/requests/01J",
     "/api/v1/inject",
+    "/api/v1/drain",
     "/nothing",
 ];
 

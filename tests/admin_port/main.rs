@@ -7,6 +7,7 @@
 )]
 
 mod compare;
+mod drain;
 mod endpoints;
 mod export;
 mod exposition;

@@ -9,14 +9,17 @@ For each kind of drafter and level of numbers a vLLM is started on the CPU, and 
 2. the requests whose response carries numbers go through spectap: same bytes, same objects, and the sums of spectap's
    records equal the movement of vLLM's own counters, down to each position;
 3. the requests whose response carries none go through spectap: same bytes, same objects, and spectap tells the right
-   reason for each.
+   reason for each;
+4. `spectap verify` finds nothing by accident.
 
 `--self-check` needs no spectap: it sends the second and third part directly too, which shows that vLLM answers
 alike each time and that the payloads' sums are its counters; without that the comparison would mean nothing.
 """
 
 import argparse
+import json
 import pathlib
+import subprocess
 import sys
 import time
 
@@ -55,6 +58,9 @@ def main():
                 log = options.work / f"spectap-{name}.log"
                 with servers.Spectap(options.spectap, engine.port, log) as spectap:
                     check_through(report, engine, spectap, level)
+                    if (drafter, level) == SERVERS[0]:
+                        # Last, since what it sends is in none of the sums.
+                        check_verify(report, options.spectap, engine, spectap)
                 report.check("spectap ended well on SIGTERM", spectap.code == 0, f"exit code {spectap.code}")
     return report.end()
 
@@ -115,6 +121,19 @@ def check_through(report, engine, spectap, level):
     idle = counters.eventually(lambda: counters.running(engine.port), 0, 10)
     report.check("a client that leaves ends its request in vLLM", idle == 0, f"{idle} still running after 10 s")
     check_observations(report, admin, sent, level)
+
+
+def check_verify(report, binary, engine, spectap):
+    """What spectap itself finds when it holds both ways against each other."""
+    sides = [f"--upstream=http://127.0.0.1:{engine.port}", f"--through=http://127.0.0.1:{spectap.port}"]
+    command = [str(binary), "verify", "--yes", "--format=json", *sides]
+    run = subprocess.run(command, capture_output=True, text=True)
+    report.check("spectap verify finds nothing by accident", run.returncode == 0, run.stdout or run.stderr)
+    if run.returncode == 0:
+        found = json.loads(run.stdout)
+        for difference in found["differences"]:
+            print(f"           by design: {difference['name']} in {', '.join(difference['requests'])}", flush=True)
+        print(f"           not repeated by vLLM: {', '.join(found['not_repeated']) or 'nothing'}", flush=True)
 
 
 def check_switch(report, spectap, engine, admin, everything, sent):

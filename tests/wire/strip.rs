@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::DEADLINE;
 use crate::support::client::{Client, dechunk, post};
 use crate::support::fixtures::{Capture, capture, events, masked, path};
-use crate::support::origin::{Origin, Then, stream};
+use crate::support::origin::{Origin, Then, chunk, stream};
 use crate::support::tap::Tap;
 
 const CLOSE: &str = "Connection: close\r\n";
