@@ -114,7 +114,10 @@ impl Upstream {
     pub async fn reach(&self) -> Result<(), String> {
         match dial(self).await {
             Ok(_) => Ok(()),
-            Err(refusal) => Err(refusal.to_string()),
+            Err(refusal) => {
+                self.complain(&refusal);
+                Err(refusal.to_string())
+            }
         }
     }
 
