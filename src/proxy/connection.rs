@@ -102,10 +102,12 @@ impl Connection {
         } = self;
         let mut response = pin!(sender.try_send_request(request));
         poll_fn(|context| {
-            turn.poll(context, |context| {
-                driver.poll(context);
-                response.as_mut().poll(context)
-            })
+            turn.poll(
+                context,
+                &mut (&mut *driver, response.as_mut()),
+                |(_, response), context| response.as_mut().poll(context),
+                |(driver, _), context| driver.poll(context),
+            )
         })
         .await
         .map_err(|mut failure| SendFailure {
@@ -122,10 +124,12 @@ impl Connection {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let Self { driver, turn, .. } = self;
-        turn.poll(context, |context| {
-            driver.poll(context);
-            Pin::new(&mut *answer).poll_frame(context)
-        })
+        turn.poll(
+            context,
+            &mut (driver, answer),
+            |(_, answer), context| Pin::new(&mut **answer).poll_frame(context),
+            |(driver, _), context| driver.poll(context),
+        )
     }
 
     /// Number of reads that brought bytes.

@@ -11,6 +11,11 @@ use hyper::body::Incoming;
 use super::pool::Lease;
 use super::timeouts::{BrokenOff, Watch};
 
+/// Frames up to this size that begin a read are copied, in bytes: what the allocator keeps at hand for each thread. As long as a
+/// frame shares hyper's buffer of 8 kB, hyper takes a new one for the next read, and events that come alone would each
+/// touch 8 kB of memory that no one has touched for long.
+const LARGEST_COPIED: usize = 1000;
+
 /// What is left of an answer once its head is there.
 pub(super) struct Reply {
     incoming: Incoming,
@@ -66,7 +71,8 @@ impl Body for Reply {
         };
         let frame = lease.poll_frame(&mut this.incoming, context);
         let reads = lease.reads();
-        if this.reads != reads {
+        let begins_a_read = this.reads != reads;
+        if begins_a_read {
             this.reads = reads;
             this.read_at = Instant::now();
         }
@@ -76,7 +82,12 @@ impl Body for Reply {
             let late = ready!(watch.poll_late(this.read_at, context));
             return Poll::Ready(Some(Err(late.into())));
         }
-        frame.map_err(BrokenOff::from)
+        let frame = frame.map_err(BrokenOff::from);
+        if begins_a_read {
+            frame.map_ok(|frame| frame.map_data(apart))
+        } else {
+            frame
+        }
     }
 
     fn is_end_stream(&self) -> bool {
@@ -85,5 +96,14 @@ impl Body for Reply {
 
     fn size_hint(&self) -> SizeHint {
         self.incoming.size_hint()
+    }
+}
+
+/// The bytes without the buffer that they were read into, if they are few.
+fn apart(data: Bytes) -> Bytes {
+    if data.len() <= LARGEST_COPIED {
+        Bytes::copy_from_slice(&data)
+    } else {
+        data
     }
 }

@@ -51,17 +51,27 @@ impl Turn {
         self.bell.reads.load(Ordering::Relaxed)
     }
 
-    /// Polls until there is a result, or nothing more to do for now.
-    pub(super) fn poll<T>(
+    /// Polls until there is a result, or nothing more to do for now. `ask` looks for the result, and says by that to the
+    /// other party that it is wanted; `drive` lets the other party work. Asked first, a party that has worked is not woken
+    /// to work once more.
+    pub(super) fn poll<P, T>(
         &mut self,
         context: &mut Context<'_>,
-        mut round: impl FnMut(&mut Context<'_>) -> Poll<T>,
+        parties: &mut P,
+        ask: impl Fn(&mut P, &mut Context<'_>) -> Poll<T>,
+        drive: impl Fn(&mut P, &mut Context<'_>),
     ) -> Poll<T> {
         self.bell.task().clone_from(context.waker());
         let mut inner = Context::from_waker(&self.waker);
         for _ in 0..MOST_ROUNDS {
             self.bell.state.store(POLLING, Ordering::Release);
-            let polled = round(&mut inner);
+            let mut polled = ask(parties, &mut inner);
+            if polled.is_pending() {
+                // Whoever was woken so far is driven and asked now.
+                self.bell.state.store(POLLING, Ordering::Release);
+                drive(parties, &mut inner);
+                polled = ask(parties, &mut inner);
+            }
             let state = self.bell.state.swap(AWAY, Ordering::AcqRel);
             if polled.is_ready() || state != WOKEN {
                 return polled;
