@@ -259,6 +259,33 @@ fn the_series_stay_within_the_budget_and_no_count_is_lost() {
     );
 }
 
+#[test]
+fn models_keep_their_names_before_tags_do_and_before_those_without_numbers() {
+    // As they are before the first scrape: all at once, those without a known engine first in the order of the keys.
+    let exchanges = |models: u32, tags: u32| {
+        let sets = (0..models).flat_map(move |model| (0..tags).map(move |tag| (model, tag)));
+        let exchanges = sets.flat_map(|(model, tag)| {
+            let mut known = recorded(vec![record(&[3, 2, 1])]);
+            known.model = Some(format!("model-{model}"));
+            known.tag = Some(format!("tag-{tag}"));
+            let mut untold = observation();
+            (untold.model, untold.tag) = (known.model.clone(), known.tag.clone());
+            [known, untold]
+        });
+        scrape(exchanges.collect())
+    };
+    let folded = "spectap_folded_label_sets";
+    assert_eq!(exchanges(3, 10)[folded], 0.0);
+    let crowded = exchanges(18, 10);
+    assert!(crowded[folded] > 0.0);
+    for model in 0..18 {
+        let length = format!(
+            r#"spectap_spec_decode_acceptance_length_count{{backend="vllm",model_name="model-{model}"}}"#
+        );
+        assert_eq!(crowded[&length], 10.0, "{length}");
+    }
+}
+
 /// The same series without the facet's label, summed.
 fn without_label(series: &BTreeMap<String, f64>, label: &str) -> BTreeMap<String, f64> {
     let mut sums = BTreeMap::new();

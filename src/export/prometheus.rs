@@ -131,7 +131,13 @@ impl Collector for StatisticsCollector {
     fn collect(&self) -> Vec<MetricFamily> {
         let mut counted: BTreeMap<Labels, Counts> = BTreeMap::new();
         let mut measured = BTreeMap::new();
-        for (key, group) in self.statistics.shared_groups() {
+        let mut groups = self.statistics.shared_groups();
+        // Where the series do not suffice, models keep their names before tags do, and what has numbers before what has none.
+        groups.sort_by_key(|(key, _)| key.engine.is_none());
+        for (key, _) in &groups {
+            self.budget.admit(labels(key, false));
+        }
+        for (key, group) in groups {
             let of_tag = self.budget.admit(labels(&key, true));
             let of_model = self.budget.admit(labels(&key, false));
             counted.entry(of_tag).or_default().add(&group);

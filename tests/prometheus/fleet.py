@@ -8,10 +8,11 @@ from promql import ALERTS, RULES, rule_file, since
 from servers import Prometheus, Tap, engine, until
 from traffic import FaultyEngine, chat, mixed, send, send_all
 
-# Requests of each tap in each half of the traffic, and what its engine accepts.
+# Requests of each tap in each half of the traffic, and what its engine accepts for the first model.
 LOADS = [8, 16, 30, 50, 80]
 ACCEPTANCE = ["0.8,0.7,0.6,0.5", "0.9,0.9,0.8,0.8", "0.5,0.4,0.3,0.2", "0.7,0.6,0.5,0.4", "0.95,0.9,0.85,0.8"]
 MODELS = ["chat-8b", "org/code.32b"]
+OF_CODE = "0.95,0.92,0.9,0.88"
 FAULTS = ["identity_sum", "mean_or_rate", "not_json", "compressed", "closed"]
 
 
@@ -19,7 +20,7 @@ class Fleet:
     def __init__(self, stack, binary, folder):
         self.taps = []
         for number, acceptance in enumerate(ACCEPTANCE):
-            models = [f"{model}={acceptance}" for model in MODELS]
+            models = [f"{MODELS[0]}={acceptance}", f"{MODELS[1]}={OF_CODE}"]
             flags = [f"--seed={number}", "--step-time=1", "--prefill-time=2"]
             behind = stack.enter_context(engine(binary, folder, f"tap-{number}", models, flags))
             self.taps.append(stack.enter_context(Tap(binary, folder, f"tap-{number}", behind.address)))

@@ -194,9 +194,11 @@ def gauges(panel, values):
 def table(panel, columns, rows):
     """`rows` of texts under these columns."""
     frame = Frame(panel)
-    width = (frame.w - 20) / len(columns)
-    for index, name in enumerate(columns):
-        frame.parts.append(text(frame.x + 10 + index * width, frame.y + 40, name, 11, FAINT, weight="bold"))
+    # Columns as wide as what stands in them.
+    longest = [max(len(str(cell)) for cell in column) + 3 for column in zip(columns, *rows)]
+    places = [frame.x + 10 + (frame.w - 20) * sum(longest[:index]) / sum(longest) for index in range(len(columns))]
+    for x, name in zip(places, columns):
+        frame.parts.append(text(x, frame.y + 40, name, 11, FAINT, weight="bold"))
     for number, row in enumerate(rows):
         y = frame.y + 62 + 22 * number
         if y > frame.y + frame.h - 4:
@@ -204,8 +206,7 @@ def table(panel, columns, rows):
         frame.parts.append(
             f'<line x1="{frame.x + 8}" x2="{frame.x + frame.w - 8}" y1="{y - 15}" y2="{y - 15}" stroke="{RULE}"/>'
         )
-        for index, cell in enumerate(row):
-            frame.parts.append(text(frame.x + 10 + index * width, y, cell, 11))
+        frame.parts += [text(x, y, cell, 11) for x, cell in zip(places, row)]
     return frame.done()
 
 

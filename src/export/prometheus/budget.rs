@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+use super::UNKNOWN;
 use super::series::Labels;
 use crate::stats::OTHER;
 
@@ -12,6 +13,12 @@ const RESERVED: usize = 550;
 
 /// Series that one model can take: its counters and all its histograms.
 const OF_MODEL: usize = 240;
+
+/// Series that a model can take of which no record told the engine: its latencies, and reasons.
+const OF_UNTOLD_MODEL: usize = 130;
+
+/// Series that a tag or a value of the facet can take of which no record told the engine: reasons alone.
+const OF_UNTOLD: usize = 24;
 
 /// Series that one tag of a model can take: its counters and the histogram per step.
 const OF_TAG: usize = 80;
@@ -66,10 +73,13 @@ impl State {
         if is_folded || self.admitted.contains(&labels) {
             return labels;
         }
+        let is_told = labels.backend != UNKNOWN;
         let cost = match (&labels.facet, &labels.tag) {
+            (None, None) if is_told => OF_MODEL,
+            (None, None) => OF_UNTOLD_MODEL,
+            _ if !is_told => OF_UNTOLD,
             (Some(_), _) => OF_FACET,
             (None, Some(_)) => OF_TAG,
-            (None, None) => OF_MODEL,
         };
         if !self.folded.contains(&labels) && self.spent + cost <= series {
             self.spent += cost;
