@@ -27,7 +27,7 @@ from traffic import chat, send_all
 INTERVAL = 15
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 # Name, models and tags.
-SHAPES = [("1 model", 1, 0), ("1 model, 4 tags", 1, 4), ("3 models, 10 tags", 3, 10), ("20 models, 10 tags", 20, 10)]
+SHAPES = [("1 model", 1, 0), ("1 model, 4 tags", 1, 4), ("3 models, 10 tags", 3, 10)]
 USUAL = "1 model, 4 tags"
 
 
