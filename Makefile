@@ -92,9 +92,8 @@ dashboard-picture: $(VENV)/.installed ## draws docs/images/dashboard.svg from th
 	cargo build --locked
 	$(VENV)/bin/python tests/prometheus/picture.py --spectap target/debug/spectap --work .work/picture --out docs/images/dashboard.svg
 
-scale: $(VENV)/.installed ## what many taps cost a Prometheus, measured on this machine (some minutes)
-	cargo build --locked
-	$(VENV)/bin/python tests/scale/scale.py --spectap target/debug/spectap --work .work/scale
+scale: $(VENV)/.installed build ## what many taps cost a Prometheus, measured on this machine (ten minutes)
+	$(VENV)/bin/python tests/scale/scale.py --spectap target/release/spectap --work .work/scale
 
 e2e-vllm: $(VENV)/.installed ## a real vLLM on the CPU, the official client, vLLM's counters beside spectap's (3 GB of disk)
 	cargo build --locked

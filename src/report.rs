@@ -18,7 +18,7 @@ mod gather;
 mod labels;
 mod render;
 mod response;
-mod server;
+pub(crate) mod server;
 
 pub use fetch::FetchError;
 pub use gather::SourceError;

@@ -17,8 +17,10 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::token;
 use crate::cli::top::{TopArgs, TopFormat};
 use crate::export::{Query, QueryError, Summary};
+use crate::scrape::Counts;
 
 mod ask;
+mod engine;
 mod filter;
 mod heat;
 mod keys;
@@ -27,6 +29,7 @@ mod palette;
 mod view;
 
 pub use ask::{Answer, TapAnswer};
+pub use engine::Movement;
 pub use filter::Filter;
 pub use keys::Effect;
 pub use model::{Grouping, Model};
@@ -107,7 +110,9 @@ pub async fn run(
 #[derive(Serialize)]
 struct Once<'a> {
     taps: &'a [TapAnswer],
-    summary: &'a Summary,
+    summary: Option<&'a Summary>,
+    /// What the engines among them count themselves.
+    engine: Option<&'a Counts>,
 }
 
 async fn once(
@@ -117,18 +122,22 @@ async fn once(
     out: &mut dyn Write,
 ) -> Result<(), TopError> {
     let answer = taps.ask(&model.query()).await;
-    let Some(summary) = &answer.summary else {
+    if answer.summary.is_none() && answer.engine.is_none() {
         let problems: Vec<String> = answer
             .taps
             .into_iter()
             .filter_map(|it| it.problem)
             .collect();
         return Err(TopError::NoTap(problems.join("; ")));
-    };
+    }
     match format {
         TopFormat::Json => {
-            let taps = &answer.taps;
-            serde_json::to_writer_pretty(&mut *out, &Once { taps, summary })?;
+            let once = Once {
+                taps: &answer.taps,
+                summary: answer.summary.as_ref(),
+                engine: answer.engine.as_ref().map(|engine| &engine.counts),
+            };
+            serde_json::to_writer_pretty(&mut *out, &once)?;
             writeln!(out)?;
         }
         TopFormat::Text => {

@@ -97,7 +97,15 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
     // It asks taps as a report does.
     (
         "top",
-        Some(&["export", "stats", "observation", "record", "report", "cli"]),
+        Some(&[
+            "export",
+            "stats",
+            "observation",
+            "record",
+            "report",
+            "cli",
+            "scrape",
+        ]),
     ),
     // Probes and the drain ask a running tap as a report does.
     ("control", Some(&["cli", "report"])),

@@ -16,8 +16,11 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 use spectap::export::{Query, Summary, summary};
 use spectap::observation::{Acceptance, Observation, ObservationSink, Outcome};
+use spectap::scrape::Counts;
 use spectap::stats::{Statistics, Window};
-use spectap::top::{Answer, Effect, Filter, Grouping, Model, Palette, TapAnswer, as_text, draw};
+use spectap::top::{
+    Answer, Effect, Filter, Grouping, Model, Movement, Palette, TapAnswer, as_text, draw,
+};
 
 const EXCHANGES: u64 = 400;
 
@@ -51,6 +54,7 @@ fn answer(exchanges: Vec<Arc<Observation>>, query: &Query) -> Answer {
         }],
         summary: Some(summary_of(&exchanges, query)),
         exchanges,
+        engine: None,
         at: traffic::end_of(EXCHANGES) + Duration::from_secs(20),
     }
 }
@@ -320,6 +324,47 @@ fn taps_that_are_down_are_said_so() {
     assert!(shown.contains("1 of 2 taps"), "{shown}");
     assert!(
         shown.contains("down: can't reach http://127.0.0.1:1"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn an_engine_alone_shows_what_its_counters_moved_by() {
+    let mut model = Model::new(Window::FiveMinutes, Grouping::Tag, Filter::default());
+    let at = traffic::end_of(0);
+    let counts = Counts {
+        steps: Some(100),
+        drafted: Some(300),
+        accepted: Some(120),
+        accepted_at: [(0, 60), (1, 40), (2, 20)].into(),
+        generation_tokens: Some(250),
+        requests: Some(7),
+        ..Counts::default()
+    };
+    let histogram = counts.histogram().unwrap();
+    assert_eq!(histogram, [(0, 40), (1, 20), (2, 20), (3, 20)].into());
+    model.take(Answer {
+        taps: vec![TapAnswer {
+            url: "http://127.0.0.1:8000".into(),
+            problem: None,
+        }],
+        summary: None,
+        exchanges: Vec::new(),
+        engine: Some(Movement {
+            counts,
+            since: Some(at - Duration::from_secs(10)),
+            columns: vec![(at, histogram)],
+        }),
+        at,
+    });
+    let shown = frame(&mut model, (100, 30));
+    for figure in [
+        "2.20", "40.0%", "2.50", "18.0/s", "10.0/s", "0.7/s", "60.0%",
+    ] {
+        assert!(shown.contains(figure), "{figure} is missing in\n{shown}");
+    }
+    assert!(
+        shown.contains("read from the engine's own counters"),
         "{shown}"
     );
 }

@@ -6,6 +6,7 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::response::{IntoResponse, Response};
 use prometheus::TextEncoder;
 
+use crate::export::exemplars::ExemplarTable;
 use crate::export::{engine_names, openmetrics};
 
 use super::answer::{ApiError, off_thread, shown};
@@ -27,7 +28,10 @@ pub(super) async fn show(
     let exposition = preferred(&accept.join(","));
     let (media_type, text) = off_thread(move || {
         // Before the series, so that a bucket has no exemplar that it does not count.
-        let exemplars = state.exemplars.now();
+        let exemplars = match exposition {
+            Exposition::OpenMetrics => state.exemplars.now(),
+            Exposition::Classic => ExemplarTable::default(),
+        };
         let families = state.registry.gather();
         Ok(match exposition {
             Exposition::OpenMetrics => {

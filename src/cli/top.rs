@@ -23,7 +23,8 @@ Keys: / filter, s sort, g group, + and - window, up and down select, Enter detai
 #[derive(Args, Clone, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub struct TopArgs {
-    /// Admin addresses of the taps to watch; the figures of several are merged exactly.
+    /// Admin addresses of the taps to watch; the figures of several are merged exactly. An address may also be that of an
+    /// engine or of its metrics page: then its own counters are shown, with no tap before it.
     #[arg(
         value_name = "URL",
         default_value = "http://127.0.0.1:8091",

@@ -52,10 +52,7 @@ pub(super) async fn run(
     out: &mut dyn Write,
 ) -> Result<(), ReportError> {
     let from = args.from.trim_end_matches('/');
-    let has_page = from
-        .parse::<Uri>()
-        .is_ok_and(|uri| !matches!(uri.path(), "" | "/"));
-    let (figures, coverage) = if has_page {
+    let (figures, coverage) = if names_page(from) {
         (of_engine(from).await?, None)
     } else {
         match fetch::snapshot(from, query, token).await {
@@ -83,7 +80,14 @@ pub(super) async fn run(
     )
 }
 
-async fn of_engine(from: &str) -> Result<ServerFigures, ServerError> {
+/// Whether an address names a page, which no tap's does.
+pub(crate) fn names_page(address: &str) -> bool {
+    let uri = address.parse::<Uri>();
+    uri.is_ok_and(|uri| !matches!(uri.path(), "" | "/"))
+}
+
+/// What an engine has counted since it began.
+pub(crate) async fn of_engine(from: &str) -> Result<ServerFigures, ServerError> {
     let neither = |reason: String| ServerError::Neither {
         from: from.to_owned(),
         reason,

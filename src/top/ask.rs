@@ -1,4 +1,5 @@
-//! Asks taps for their figures and their newest exchanges, and merges what they say.
+//! Asks taps for their figures and their newest exchanges, and merges what they say. Who is no tap may be an engine, whose own
+//! counters are read instead.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -6,10 +7,12 @@ use std::time::SystemTime;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
+use super::engine::{Movement, Readings};
 use crate::export::snapshot::Snapshot;
 use crate::export::{Query, Summary, summary};
 use crate::observation::Observation;
-use crate::report::{FetchError, fetch};
+use crate::report::{FetchError, fetch, server};
+use crate::scrape::ServerFigures;
 
 /// Exchanges of one tap that are kept here, newest first.
 const MOST_EXCHANGES: usize = 5_000;
@@ -27,6 +30,8 @@ pub struct Answer {
     pub summary: Option<Summary>,
     /// Their newest exchanges, newest first.
     pub exchanges: Vec<Arc<Observation>>,
+    /// What the counters of those that are engines moved by; none: there is no engine among them.
+    pub engine: Option<Movement>,
     /// When it was asked.
     pub at: SystemTime,
 }
@@ -52,6 +57,14 @@ struct Tap {
     url: Arc<str>,
     /// Newest first.
     exchanges: Vec<Arc<Observation>>,
+    /// Of an engine.
+    readings: Readings,
+}
+
+/// What one of them said.
+enum Said {
+    Tap(Box<Snapshot>, Newer),
+    Engine(Box<ServerFigures>),
 }
 
 impl Taps {
@@ -59,6 +72,7 @@ impl Taps {
         let taps = urls.iter().map(|url| Tap {
             url: url.as_str().into(),
             exchanges: Vec::new(),
+            readings: Readings::default(),
         });
         Self {
             taps: taps.collect(),
@@ -79,33 +93,44 @@ impl Taps {
             });
         }
         let mut problems: Vec<Option<String>> = vec![None; self.taps.len()];
+        let mut has_answered = vec![false; self.taps.len()];
         let mut snapshots: Vec<Option<Snapshot>> = Vec::new();
         snapshots.resize_with(self.taps.len(), || None);
         while let Some(answer) = questions.join_next().await {
             match answer {
-                Ok((index, Ok((snapshot, newer)))) => {
-                    snapshots[index] = Some(snapshot);
+                Ok((index, Ok(Said::Tap(snapshot, newer)))) => {
+                    snapshots[index] = Some(*snapshot);
                     self.taps[index].take(newer);
+                    has_answered[index] = true;
                 }
-                Ok((index, Err(problem))) => problems[index] = Some(problem.to_string()),
+                Ok((index, Ok(Said::Engine(figures)))) => {
+                    self.taps[index].readings.push(at, figures.sum());
+                    has_answered[index] = true;
+                }
+                Ok((index, Err(problem))) => problems[index] = Some(problem),
                 // A panic in a question is a fault of spectap; the other taps are still worth showing.
                 Err(_) => {}
             }
         }
-        let taps = self.taps.iter().zip(problems).zip(&snapshots);
-        let taps = taps.map(|((tap, problem), snapshot)| TapAnswer {
+        let movements: Vec<Movement> = self
+            .taps
+            .iter()
+            .zip(&has_answered)
+            .filter(|(_, has_answered)| **has_answered)
+            .filter_map(|(tap, _)| tap.readings.movement(at, query.window))
+            .collect();
+        let taps = self.taps.iter().zip(problems).zip(has_answered);
+        let taps = taps.map(|((tap, problem), has_answered)| TapAnswer {
             url: tap.url.to_string(),
-            problem: problem.or_else(|| {
-                snapshot
-                    .is_none()
-                    .then(|| "the question failed here".to_owned())
-            }),
+            problem: problem
+                .or_else(|| (!has_answered).then(|| "the question failed here".to_owned())),
         });
         Answer {
             taps: taps.collect(),
             summary: merged(snapshots.into_iter().flatten())
                 .map(|snapshot| summary::of_snapshot(&snapshot, &query.by)),
             exchanges: self.newest(),
+            engine: movements.into_iter().reduce(Movement::with),
             at,
         }
     }
@@ -145,8 +170,24 @@ async fn ask_one(
     query: &Query,
     newest: Option<String>,
     token: Option<&str>,
-) -> Result<(Snapshot, Newer), FetchError> {
-    let snapshot = fetch::snapshot(url, query, token).await?;
+) -> Result<Said, String> {
+    let asked = match server::names_page(url) {
+        true => None,
+        false => Some(fetch::snapshot(url, query, token).await),
+    };
+    let snapshot = match asked {
+        Some(Ok(snapshot)) => Box::new(snapshot),
+        // Somebody answers who is no tap.
+        None
+        | Some(Err(
+            FetchError::Status { .. } | FetchError::NotThat { .. } | FetchError::Answer { .. },
+        )) => {
+            let figures = server::of_engine(url).await;
+            let figures = figures.map_err(|error| error.to_string())?;
+            return Ok(Said::Engine(Box::new(figures)));
+        }
+        Some(Err(error)) => return Err(error.to_string()),
+    };
     let mut newer = Newer {
         exchanges: Vec::new(),
         reaches_known: false,
@@ -157,12 +198,12 @@ async fn ask_one(
             Ok(page) => page,
             // The exchange behind which the page begins is gone meanwhile: the table ends here.
             Err(_) if after.is_some() => break,
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.to_string()),
         };
         for exchange in page {
             if newest.as_deref() == Some(exchange.id.as_str()) {
                 newer.reaches_known = true;
-                return Ok((snapshot, newer));
+                return Ok(Said::Tap(snapshot, newer));
             }
             newer.exchanges.push(Arc::new(exchange));
         }
@@ -171,7 +212,7 @@ async fn ask_one(
             None => break,
         }
     }
-    Ok((snapshot, newer))
+    Ok(Said::Tap(snapshot, newer))
 }
 
 /// All of them as one: groups add up when the summary is made.
@@ -181,6 +222,12 @@ fn merged(snapshots: impl Iterator<Item = Snapshot>) -> Option<Snapshot> {
         whole.groups.extend(other.groups);
         whole.findings.extend(other.findings);
         whole.manifests.extend(other.manifests);
+        // Each tap has engines of its own. Shares of them can't be added up.
+        match (&mut whole.server, other.server) {
+            (Some(server), Some(others)) => server.counted.extend(others.counted),
+            (server, others) => *server = server.take().or(others),
+        }
+        whole.coverage = None;
         whole
     })
 }

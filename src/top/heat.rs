@@ -23,12 +23,14 @@ impl Heat {
     /// `most` columns at most, up to `now`, as far back as `span` or, without it, as the exchanges reach.
     pub(super) fn of<'a>(
         exchanges: impl Iterator<Item = &'a Arc<Observation>> + Clone,
+        engine: &[(SystemTime, AcceptanceHistogram)],
         now: SystemTime,
         span: Option<Duration>,
         most: usize,
     ) -> Self {
         let oldest = || {
             let ends = exchanges.clone().map(|exchange| exchange.ended_at);
+            let ends = ends.chain(engine.iter().map(|(at, _)| *at));
             ends.min()
                 .and_then(|oldest| now.duration_since(oldest).ok())
         };
@@ -41,16 +43,22 @@ impl Heat {
         let last = seconds_of(now) / width;
         let first = (last + 1).saturating_sub(seconds.div_ceil(width).min(most));
         let mut columns = vec![AcceptanceHistogram::new(); (last + 1 - first) as usize];
-        for exchange in exchanges {
-            let column = (seconds_of(exchange.ended_at) / width).checked_sub(first);
+        let mut add = |at: SystemTime, histogram: &AcceptanceHistogram| {
+            let column = (seconds_of(at) / width).checked_sub(first);
             let column = column.and_then(|column| columns.get_mut(column as usize));
-            let Some(column) = column else { continue };
-            for record in &exchange.spec_decode_acceptance {
-                for (&accepted, &steps) in &record.acceptance_histogram {
-                    let sum = column.entry(accepted).or_default();
-                    *sum = sum.saturating_add(steps);
-                }
+            let Some(column) = column else { return };
+            for (&accepted, &steps) in histogram {
+                let sum = column.entry(accepted).or_default();
+                *sum = sum.saturating_add(steps);
             }
+        };
+        for exchange in exchanges {
+            for record in &exchange.spec_decode_acceptance {
+                add(exchange.ended_at, &record.acceptance_histogram);
+            }
+        }
+        for (at, histogram) in engine {
+            add(*at, histogram);
         }
         Self {
             columns,

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use clap::ValueEnum;
 
 use super::Filter;
 use super::ask::Answer;
+use super::engine::Movement;
 use crate::export::summary::{Metric, Metrics};
 use crate::export::{By, Query, Summary};
 use crate::observation::Observation;
+use crate::record::AcceptanceHistogram;
 use crate::stats::Window;
 
 /// What the category table tells apart.
@@ -128,6 +130,15 @@ impl Model {
 
     pub(super) fn summary(&self) -> Option<&Summary> {
         self.answer.as_ref()?.summary.as_ref()
+    }
+
+    /// What the engines' own counters moved by.
+    pub(super) fn engine(&self) -> Option<&Movement> {
+        self.answer.as_ref()?.engine.as_ref()
+    }
+
+    pub(super) fn engine_columns(&self) -> &[(SystemTime, AcceptanceHistogram)] {
+        self.engine().map_or(&[], |engine| &engine.columns)
     }
 
     /// All requests that the filter lets through, newest first.

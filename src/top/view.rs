@@ -81,6 +81,7 @@ fn notes(model: &Model, palette: Palette, most: usize) -> Vec<Line<'static>> {
     let mut notes: Vec<Line<'static>> = down
         .map(|problem| Line::styled(format!("down: {problem}"), palette.bad()))
         .collect();
+    notes.extend(engine_line(model).map(|line| Line::styled(line, palette.quiet())));
     let findings = model
         .summary()
         .into_iter()
@@ -88,6 +89,32 @@ fn notes(model: &Model, palette: Palette, most: usize) -> Vec<Line<'static>> {
     notes.extend(findings.map(|it| Line::styled(format!("! {}", it.text), palette.notice())));
     notes.truncate(most.max(1));
     notes
+}
+
+/// What the engine counts itself, beside the records or instead of them.
+fn engine_line(model: &Model) -> Option<String> {
+    let Some(summary) = model.summary() else {
+        return Some(match model.engine()?.since {
+            Some(_) => "read from the engine's own counters, since this view began".to_owned(),
+            None => "read from the engine's own counters, since the engine began".to_owned(),
+        });
+    };
+    let server = summary.server.as_ref()?;
+    let figure = |tag: &str| server.metrics.get(tag).map(|metric| metric.avg);
+    let length = figure("spec_decode_token_weighted_acceptance_length");
+    let rate = figure("spec_decode_overall_draft_acceptance_rate");
+    let coverage = summary
+        .coverage
+        .as_ref()
+        .and_then(|coverage| coverage.ratio());
+    let coverage =
+        coverage.map(|ratio| format!(", of whose steps the records hold {:.1} %", ratio * 100.0));
+    Some(format!(
+        "the engine's own counters: length {}, rate {} %{}",
+        cell(length, 2),
+        cell(rate, 1),
+        coverage.unwrap_or_default()
+    ))
 }
 
 fn heading(model: &Model, palette: Palette) -> Line<'static> {

@@ -65,6 +65,21 @@ fn once_prints_the_view_and_what_it_is_drawn_from() {
 }
 
 #[test]
+fn an_engine_without_a_tap_shows_its_own_counters() {
+    let (_engine, engine) = simulate("vllm");
+    chat(engine);
+    let url = format!("http://{engine}");
+    let (code, out, errors) = output(&["top", "--once", "--format=json", &url]);
+    assert_eq!(code, Some(0), "{errors}");
+    let once: Value = serde_json::from_str(&out).unwrap();
+    assert!(once["engine"]["steps"].as_u64().unwrap() > 0, "{once}");
+    assert!(once["summary"].is_null(), "{once}");
+    let (code, out, errors) = output(&["top", "--once", &url]);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(out.contains("since the engine began"), "{out}");
+}
+
+#[test]
 fn without_a_tap_or_a_terminal_it_says_what_to_do() {
     let (code, _, errors) = output(&["top", "--once", "http://127.0.0.1:1"]);
     assert_eq!(code, Some(1));

@@ -63,7 +63,8 @@ def axes(frame, start, end, low, high, left=52):
     y0, y1 = frame.y + frame.h - 46, frame.y + 30
     if high <= low:
         high = low + 1
-    place = lambda at, value: (x0 + (at - start) / (end - start) * (x1 - x0), y0 - (value - low) / (high - low) * (y0 - y1))
+    share = lambda value: min(1, max(0, (value - low) / (high - low)))
+    place = lambda at, value: (x0 + (at - start) / (end - start) * (x1 - x0), y0 - share(value) * (y0 - y1))
     for step in range(5):
         value = low + (high - low) * step / 4
         _, y = place(start, value)
@@ -195,7 +196,7 @@ def table(panel, columns, rows):
     """`rows` of texts under these columns."""
     frame = Frame(panel)
     # Columns as wide as what stands in them.
-    longest = [max(len(str(cell)) for cell in column) + 3 for column in zip(columns, *rows)]
+    longest = [max(len(str(cell)) for cell in column) + 5 for column in zip(columns, *rows)]
     places = [frame.x + 10 + (frame.w - 20) * sum(longest[:index]) / sum(longest) for index in range(len(columns))]
     for x, name in zip(places, columns):
         frame.parts.append(text(x, frame.y + 40, name, 11, FAINT, weight="bold"))

@@ -19,7 +19,6 @@ class Pages:
             self.lines.append((found[1], float(found[2])) if is_counter else line)
         self.begun, self.of_second, self.text = time.time(), None, b""
         self.lock = threading.Lock()
-        self.served = 0
 
     def now(self):
         second = int(time.time() - self.begun)
@@ -28,7 +27,6 @@ class Pages:
                 # Exemplars are left out: they are at most one a bucket and are kept apart.
                 lines = [line if isinstance(line, str) else f"{line[0]} {line[1] + int(line[1] / 100) * second:.17g}" for line in self.lines]
                 self.text, self.of_second = "\n".join(lines).encode() + b"\n", second
-            self.served += 1
             return self.text
 
     def __enter__(self):
@@ -50,6 +48,8 @@ class Pages:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        # A scraper that is late hangs up.
+        self.server.handle_error = lambda *_: None
         self.address = f"127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         return self

@@ -217,7 +217,7 @@ fn a_stream_may_take_longer_than_a_head_and_then_the_idle_connection_is_closed()
         Then::KeepAlive
     });
     let tap = Tap::with(origin.address, &["--head-timeout=200ms"]);
-    let mut client = Http2::connect(&tap);
+    let mut client = Http2::connect(tap.data);
     let response = client.send(chat(), ASKED);
     let mut body = client.head(response).into_body();
     assert_eq!(client.rest(&mut body), (EVENT.repeat(8), None));

@@ -1,5 +1,7 @@
 //! The line of figures: what all requests of the window come to, with n or how far each moved since the mark.
 
+use std::time::SystemTime;
+
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
@@ -8,10 +10,12 @@ use ratatui::widgets::Paragraph;
 
 use super::{cell, moved};
 use crate::export::Summary;
+use crate::top::engine::Movement;
 use crate::top::model::Model;
 use crate::top::palette::Palette;
 
 /// One figure.
+#[derive(Clone)]
 struct Shown {
     name: &'static str,
     value: Option<f64>,
@@ -28,7 +32,9 @@ struct Shown {
 
 /// Draws three lines: names, values, n.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, palette: Palette) {
-    let Some(summary) = model.summary() else {
+    let figures = model.summary().map(|summary| figures(summary).to_vec());
+    let figures = figures.or_else(|| Some(of_engine(model.engine()?, model.answer.as_ref()?.at)));
+    let Some(figures) = figures else {
         let text = match &model.answer {
             None => "Asking the taps …",
             Some(_) => "No tap answers. It is asked again and again; r asks now.",
@@ -36,7 +42,6 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, palette: Pa
         frame.render_widget(Paragraph::new(text), area);
         return;
     };
-    let figures = figures(summary);
     let parts = Layout::horizontal(figures.iter().map(|_| Constraint::Fill(1)))
         .spacing(1)
         .split(area);
@@ -153,6 +158,65 @@ fn figures(summary: &Summary) -> [Shown; 6] {
             Some(summary.n.exchanges as f64),
             summary.n.zero_step,
             "zero-step",
+        ),
+    ]
+}
+
+/// The same of an engine that is read directly: only its counters are known.
+fn of_engine(engine: &Movement, now: SystemTime) -> Vec<Shown> {
+    let counts = &engine.counts;
+    let seconds = engine
+        .since
+        .and_then(|since| now.duration_since(since).ok());
+    let seconds = seconds.map(|it| it.as_secs_f64()).filter(|it| *it > 0.0);
+    let known = |name, value, decimals, unit, n: Option<u64>, what| Shown {
+        name,
+        value,
+        decimals,
+        unit,
+        n: n.unwrap_or(0),
+        what,
+        is_doubtful: false,
+        tag: None,
+    };
+    let per_second = |amount: Option<u64>| Some(amount? as f64 / seconds?);
+    let steps = counts.steps.filter(|steps| *steps > 0);
+    let tokens_per_step = counts
+        .generation_tokens
+        .zip(steps)
+        .map(|(tokens, steps)| tokens as f64 / steps as f64);
+    let wasted = counts
+        .drafted
+        .zip(counts.accepted)
+        .map(|(drafted, accepted)| drafted.saturating_sub(accepted));
+    let rate = counts.rate().map(|rate| rate * 100.0);
+    vec![
+        known("length", counts.length(), 2, "", counts.steps, "steps"),
+        known("draft rate", rate, 1, "%", counts.drafted, "drafts"),
+        known(
+            "tokens/step",
+            tokens_per_step,
+            2,
+            "",
+            counts.generation_tokens,
+            "tokens",
+        ),
+        known("wasted", per_second(wasted), 1, "/s", wasted, "drafts"),
+        known(
+            "steps",
+            per_second(counts.steps),
+            1,
+            "/s",
+            counts.steps,
+            "steps",
+        ),
+        known(
+            "requests",
+            per_second(counts.requests),
+            1,
+            "/s",
+            counts.requests,
+            "requests",
         ),
     ]
 }

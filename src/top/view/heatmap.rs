@@ -18,7 +18,13 @@ const SCALE: u16 = 4;
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, palette: Palette) {
     let Some(answer) = &model.answer else { return };
     let columns = usize::from(area.width.saturating_sub(SCALE + 1));
-    let heat = Heat::of(model.wanted(), answer.at, span(model.window), columns);
+    let heat = Heat::of(
+        model.wanted(),
+        model.engine_columns(),
+        answer.at,
+        span(model.window),
+        columns,
+    );
     let mut lines = vec![Line::styled(
         "accepted drafts per step, over time",
         palette.quiet(),

@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
+use crate::stats::survival::{self, Widths};
 use crate::top::model::Model;
 use crate::top::palette::Palette;
 
@@ -16,10 +17,16 @@ const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 
 /// Draws the heading and a bar for each position.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, palette: Palette) {
-    let Some(summary) = model.summary() else {
-        return;
+    let of_engine = || {
+        let histogram = model.engine()?.counts.histogram()?;
+        Some(survival::curve(&histogram, &Widths::default()))
     };
-    let bound = summary.survival.iter().any(|it| it.lower_bound);
+    let curve = match model.summary() {
+        Some(summary) => Some(summary.survival.clone()),
+        None => of_engine(),
+    };
+    let Some(curve) = curve else { return };
+    let bound = curve.iter().any(|it| it.lower_bound);
     let heading = match bound {
         true => "kept at least … (lower bound), if all before",
         false => "kept, and if all before were",
@@ -27,7 +34,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, palette: Pa
     let mut lines = vec![Line::styled(heading, palette.quiet())];
     let width = usize::from(area.width.saturating_sub(BESIDE)).max(4);
     let rows = usize::from(area.height.saturating_sub(1));
-    for position in summary.survival.iter().take(rows) {
+    for position in curve.iter().take(rows) {
         let conditional = position.conditional.map_or_else(
             || "      -".to_owned(),
             |share| format!("{:>6.1}%", share * 100.0),
