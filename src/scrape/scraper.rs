@@ -67,7 +67,7 @@ impl fmt::Debug for Probe {
 }
 
 /// Readings at most for one that is wished for.
-const MOST_TRIES: u32 = 8;
+const MOST_TRIES: u32 = 24;
 
 /// From one of them to the next.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);

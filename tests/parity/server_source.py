@@ -65,8 +65,8 @@ def run(engine, binary, folder, home):
         data, admin = tap.port_after("http://127.0.0.1:"), tap.port_after("numbers on http://127.0.0.1:")
         page = f"http://127.0.0.1:{admin}/metrics/engine-names"
         arguments = ["--endpoint-type=chat", "--streaming", "--concurrency=2", f"--request-count={REQUESTS}"]
-        arguments += [f"--input-file={rows}", "--custom-dataset-type=speed_bench_qualitative"]
-        processes.aiperf(folder, home, data, [*arguments, f"--server-metrics={page}"])
+        prompts = [f"--input-file={rows}", "--custom-dataset-type=speed_bench_qualitative"]
+        processes.aiperf(folder, home, data, [*arguments, f"--server-metrics={page}"], prompts)
         counters = json.loads((folder / "server_metrics_export.json").read_text())["metrics"]
     moved = {
         name: counters[f"vllm:spec_decode_num_{name}"]["series"][0]["stats"]["total"]
