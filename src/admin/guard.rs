@@ -42,7 +42,9 @@ impl Access {
         }
         let open = match request.uri().path() {
             "/livez" | "/readyz" => true,
-            "/metrics" | "/metrics/engine-names" => !self.protect_metrics,
+            "/metrics" | "/metrics/engine-names" | "/metrics/engine-names/metrics" => {
+                !self.protect_metrics
+            }
             _ => self.bound_to_loopback && self.token.is_none(),
         };
         if open {

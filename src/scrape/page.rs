@@ -137,8 +137,8 @@ impl Reader {
         let Some((schema, meaning)) = meaning(&sample.name) else {
             return;
         };
-        let is_copy = |label: &&str| sample.label(label).is_some_and(|rank| rank != "0");
-        if COPIES.iter().any(|label| is_copy(&label)) {
+        let is_copy = |label: &str| sample.label(label).is_some_and(|rank| rank != "0");
+        if COPIES.iter().any(|label| is_copy(label)) {
             return;
         }
         let is_dynamo = |(name, _): &(std::borrow::Cow<'_, str>, _)| name.starts_with("dynamo_");
