@@ -140,6 +140,12 @@ impl Marks {
         self.recent.back().is_some_and(|mark| mark.is_settled)
     }
 
+    /// Whether nothing was under way at the tap at the last moment.
+    pub(super) fn is_quiet(&self) -> bool {
+        let last = self.recent.back();
+        last.is_some_and(|mark| mark.quiet_since.is_some())
+    }
+
     /// Where a stretch begins and where it ends; none where nothing is known of it.
     pub(super) fn ends(&self, stretch: &Stretch) -> Option<(&Mark, &Mark)> {
         let (first, last) = (self.first.as_ref()?, self.recent.back()?);

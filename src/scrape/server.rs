@@ -96,6 +96,11 @@ impl Server {
         self.lock().marks.is_settled()
     }
 
+    /// Whether nothing was under way at the tap at the last reading.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.lock().marks.is_quiet()
+    }
+
     pub(super) fn failed(&self, why: String) {
         let mut state = self.lock();
         state.trouble = Some(why);
