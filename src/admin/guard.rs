@@ -44,7 +44,9 @@ impl Access {
         }
         let open = match request.uri().path() {
             "/livez" | "/readyz" => true,
-            "/metrics" | "/metrics/engine-names" => !self.protect_metrics,
+            "/metrics" | "/metrics/engine-names" | "/metrics/engine-names/metrics" => {
+                !self.protect_metrics
+            }
             // The page asks for the token by itself.
             path if self.token.is_some() && is_of_the_page(path) => true,
             _ => self.bound_to_loopback && self.token.is_none(),

@@ -65,6 +65,8 @@ pub fn router(state: AdminState) -> Router {
         .route("/page/{name}", get(page::file))
         .route("/metrics", get(metrics::show))
         .route("/metrics/engine-names", get(metrics::engine_names))
+        // AIPerf puts `/metrics` behind every address that does not end so.
+        .route("/metrics/engine-names/metrics", get(metrics::engine_names))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/api/v1/summary", get(numbers::summary))

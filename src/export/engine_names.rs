@@ -135,6 +135,9 @@ fn render(by_model: &BTreeMap<String, Counts>) -> String {
         page.push_str(&head(name, "Steps that accepted the draft at a position."));
         page.push_str(&positions);
     }
+    if page.is_empty() {
+        page.push_str("# Nothing was counted so far.\n");
+    }
     page
 }
 

@@ -19,8 +19,11 @@ const MOST_MARKS: usize = 2_000;
 /// Runs that are kept, as many as the tap keeps.
 const MOST_RUNS: usize = 100;
 
-/// The counters publish what they counted a little late; after so long without traffic they have said all.
-const LATEST: Duration = Duration::from_secs(5);
+/// An engine publishes what it counted a little late: its counters must stand still for so long.
+const STILL_FOR: Duration = Duration::from_secs(1);
+
+/// Where they don't, since others use the engine too, so long without traffic of its own is enough.
+const QUIET_FOR: Duration = Duration::from_secs(5);
 
 /// Which stretch of time is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +49,8 @@ pub(super) struct Mark {
     pub(super) is_settled: bool,
     /// Since when nothing happened at the tap.
     quiet_since: Option<SystemTime>,
+    /// Since when the engine's counters did not move either.
+    still_since: Option<SystemTime>,
 }
 
 /// The moments, oldest first.
@@ -68,23 +73,23 @@ impl Marks {
         was_quiet: bool,
     ) {
         let last = self.recent.back();
-        let stood_still = last.is_some_and(|last| {
+        let was_quiet_before = last.is_some_and(|last| {
             was_quiet && last.quiet_since.is_some() && last.tap.is_same_traffic(&tap)
         });
-        let quiet_since = match last {
-            Some(last) if stood_still => last.quiet_since,
-            _ => was_quiet.then_some(at),
+        let now = was_quiet.then_some(at);
+        let quiet_since = last
+            .filter(|_| was_quiet_before)
+            .map_or(now, |last| last.quiet_since);
+        let still_since = last
+            .filter(|last| was_quiet_before && last.moved == *moved)
+            .map_or(now, |last| last.still_since);
+        let lasted = |since: Option<SystemTime>, least: Duration| {
+            since.is_some_and(|since| at.duration_since(since).is_ok_and(|it| it >= least))
         };
-        let is_settled = match last {
-            // Nothing has gone through yet.
-            None => was_quiet && tap.ended == 0,
-            Some(last) => {
-                let waited = quiet_since
-                    .and_then(|since| at.duration_since(since).ok())
-                    .is_some_and(|waited| waited >= LATEST);
-                stood_still && (waited || last.moved == *moved)
-            }
-        };
+        // Where nothing has gone through yet, the tap's side is nothing.
+        let is_settled = (last.is_none() && was_quiet && tap.ended == 0)
+            || lasted(still_since, STILL_FOR)
+            || lasted(quiet_since, QUIET_FOR);
         let mark = Mark {
             at,
             moved: Arc::clone(moved),
@@ -92,6 +97,7 @@ impl Marks {
             tap: Arc::new(tap),
             is_settled,
             quiet_since,
+            still_since,
         };
         let began = self.runs.back().is_none_or(|(run, _)| *run != mark.tap.run);
         if began {
@@ -132,6 +138,12 @@ impl Marks {
     /// Whether the last moment is settled.
     pub(super) fn is_settled(&self) -> bool {
         self.recent.back().is_some_and(|mark| mark.is_settled)
+    }
+
+    /// Whether nothing was under way at the tap at the last moment.
+    pub(super) fn is_quiet(&self) -> bool {
+        let last = self.recent.back();
+        last.is_some_and(|mark| mark.quiet_since.is_some())
     }
 
     /// Where a stretch begins and where it ends; none where nothing is known of it.

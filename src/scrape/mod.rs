@@ -14,6 +14,8 @@ mod coverage;
 mod exposition;
 mod fetch;
 mod figures;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod llamacpp;
 mod lmdeploy;
 mod marks;

@@ -137,8 +137,8 @@ impl Reader {
         let Some((schema, meaning)) = meaning(&sample.name) else {
             return;
         };
-        let is_copy = |label: &&str| sample.label(label).is_some_and(|rank| rank != "0");
-        if COPIES.iter().any(|label| is_copy(&label)) {
+        let is_copy = |label: &str| sample.label(label).is_some_and(|rank| rank != "0");
+        if COPIES.iter().any(|label| is_copy(label)) {
             return;
         }
         let is_dynamo = |(name, _): &(std::borrow::Cow<'_, str>, _)| name.starts_with("dynamo_");
@@ -181,7 +181,7 @@ impl Reader {
             Meaning::Requests => add(&mut counts.requests),
             Meaning::AcceptedAt(label) => {
                 if let Some(position) = position(sample, label) {
-                    *counts.accepted_at.entry(position).or_default() += count;
+                    add_at(&mut counts.accepted_at, position, count);
                     if schema.positions_tell_k {
                         self.page.k = self.page.k.max(Some(u64::from(position) + 1));
                     }
@@ -189,17 +189,12 @@ impl Reader {
             }
             Meaning::DraftedAt(label) => {
                 if let Some(position) = position(sample, label) {
-                    *counts.drafted_at.entry(position).or_default() += count;
+                    add_at(&mut counts.drafted_at, position, count);
                 }
             }
             Meaning::StepsUpTo => {
                 if let Some(bound) = position(sample, "le") {
-                    *self
-                        .up_to
-                        .entry(source)
-                        .or_default()
-                        .entry(bound)
-                        .or_default() += count;
+                    add_at(self.up_to.entry(source).or_default(), bound, count);
                 }
             }
             Meaning::Running | Meaning::Created | Meaning::Gauge { .. } => {}
@@ -263,6 +258,11 @@ impl Reader {
         self.page.samples = samples;
         self.page
     }
+}
+
+fn add_at(counts: &mut BTreeMap<u32, u64>, position: u32, count: u64) {
+    let sum = counts.entry(position).or_default();
+    *sum = sum.saturating_add(count);
 }
 
 fn count(value: f64) -> Option<u64> {

@@ -67,7 +67,10 @@ impl fmt::Debug for Probe {
 }
 
 /// Readings at most for one that is wished for.
-const MOST_TRIES: u32 = 8;
+const MOST_TRIES: u32 = 24;
+
+/// Readings after which traffic that goes on is taken for such, and no rest is waited for.
+const FEW_TRIES: u32 = 5;
 
 /// From one of them to the next.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
@@ -140,7 +143,8 @@ impl Scraper {
             if !self.read().await {
                 return false;
             }
-            if last == tries || self.server.is_settled() {
+            let is_busy = last >= FEW_TRIES && !self.server.is_quiet();
+            if last == tries || is_busy || self.server.is_settled() {
                 break;
             }
             tokio::time::sleep(BETWEEN_TRIES).await;

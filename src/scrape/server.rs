@@ -15,7 +15,7 @@ use super::scraper::TapSums;
 use super::totals::{Totals, between};
 
 /// How long whoever wants a reading at once waits for it.
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// The engine's counters, as far as they were read. Cheap to clone: all clones share them. The default reads nothing.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +50,7 @@ impl Server {
         *self.0.wake.lock().unwrap_or_else(PoisonError::into_inner) = Some(wake);
     }
 
-    /// Reads the page now, and waits until that is done, at most two seconds. Without a scraper it returns at once.
+    /// Reads the page now, and waits until that is done, at most three seconds. Without a scraper it returns at once.
     pub async fn read_now(&self) {
         let wake = self.wake();
         let Some(wake) = wake else { return };
@@ -94,6 +94,11 @@ impl Server {
     /// Whether engine and tap were at rest at the last reading.
     pub(super) fn is_settled(&self) -> bool {
         self.lock().marks.is_settled()
+    }
+
+    /// Whether nothing was under way at the tap at the last reading.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.lock().marks.is_quiet()
     }
 
     pub(super) fn failed(&self, why: String) {

@@ -29,7 +29,9 @@ impl Target {
     /// A sentence that says what would be right.
     pub fn parse(url: &str) -> Result<Self, String> {
         let uri: Uri = url.parse().map_err(|_| wanted())?;
-        if uri.scheme_str() != Some("http") || uri.authority().is_none() {
+        let authority = uri.authority().ok_or_else(wanted)?;
+        // A password would stand in every summary.
+        if uri.scheme_str() != Some("http") || authority.as_str().contains('@') {
             return Err(wanted());
         }
         Ok(match uri.path() {
@@ -157,4 +159,31 @@ fn page_of(answer: &Fetched) -> Result<Page, String> {
         return Err("it holds no samples in Prometheus' text format".to_owned());
     }
     Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_alone_is_an_engine_and_one_with_a_path_a_page() {
+        let engine = Ok(Target::Engine("http://h:1".to_owned()));
+        assert_eq!(Target::parse("http://h:1"), engine);
+        assert_eq!(Target::parse("http://h:1/"), engine);
+        let page = Ok(Target::Page("http://h/metrics".to_owned()));
+        assert_eq!(Target::parse("http://h/metrics"), page);
+        for wrong in [
+            "h:1",
+            "https://h/metrics",
+            "http://u:p@h/metrics",
+            "/metrics",
+            "",
+        ] {
+            let said = Target::parse(wrong).unwrap_err();
+            assert!(
+                said.contains("http://127.0.0.1:8000/metrics"),
+                "{wrong}: {said}"
+            );
+        }
+    }
 }

@@ -68,7 +68,7 @@ async fn what_each_engine_counts_is_what_it_did_and_the_records_hold_all_of_it()
             .copied()
             .collect();
         let tap = Tap::start(&flags).await;
-        tap.summary_once("", |summary| is_looking(summary)).await;
+        tap.summary_once("", is_looking).await;
         for _ in 0..12 {
             chat(tap.data.unwrap(), &json!({})).await;
         }

@@ -98,6 +98,8 @@ async fn the_source_can_be_chosen_and_a_wrong_one_is_refused() {
         sums(&page, "vllm:spec_decode_")["num_drafts_total "]
     };
     assert_eq!(steps("").await, all);
+    // Where AIPerf looks, told of the page without this.
+    assert_eq!(steps("/metrics").await, all);
     assert_eq!(steps("?source=server").await, all);
     assert!(steps("?source=requests").await < all);
     let url = format!("http://{}/metrics/engine-names?source=x", tap.admin);
