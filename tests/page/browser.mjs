@@ -3,12 +3,12 @@
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 
 // The packages are not kept beside the tests, so that the repository's own files stay apart.
-export const PACKAGES = process.env.SPECTAP_PAGE_PACKAGES;
-export const SPECTAP = process.env.SPECTAP_BINARY;
+const PACKAGES = resolve(process.env.SPECTAP_PAGE_PACKAGES ?? '.work/page');
+const SPECTAP = resolve(process.env.SPECTAP_BINARY ?? 'target/debug/spectap');
 const require = createRequire(join(PACKAGES, 'node_modules', 'x.js'));
 export const axeSource = require.resolve('axe-core/axe.min.js');
 
@@ -16,6 +16,17 @@ export async function browser() {
   const { chromium } = require('playwright-core');
   const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find(existsSync);
   return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'] });
+}
+
+// Lets a page take its files from the folder SPECTAP_PAGE_FILES names, if one is given, rather than from the binary: what is
+// changed there can be looked at without a build.
+export async function fromDisk(page) {
+  const folder = process.env.SPECTAP_PAGE_FILES;
+  if (!folder) return;
+  const types = { js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', html: 'text/html' };
+  const answer = (route, file) => route.fulfill({ body: readFileSync(join(folder, file)), contentType: types[file.split('.').at(-1)] });
+  await page.route('**/page/*', (route) => answer(route, new URL(route.request().url()).pathname.split('/').at(-1)));
+  await page.route((url) => url.pathname === '/', (route) => answer(route, 'index.html'));
 }
 
 // A process of spectap that ends with the test.
@@ -31,7 +42,7 @@ export class Spectap {
 
   // Waits for what it says.
   async says(pattern) {
-    return until(() => pattern.exec(this.text), `${pattern} in\n${this.text}`);
+    return until(() => pattern.exec(this.text), () => `${pattern} in\n${this.text}`);
   }
 
   async stop() {

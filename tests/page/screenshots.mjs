@@ -1,28 +1,19 @@
 // Pictures of the page, for people to look at: `make screenshots`.
 
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { Spectap, browser, until } from './browser.mjs';
+import { Spectap, browser, fromDisk, until } from './browser.mjs';
 
 const out = process.argv[2];
 mkdirSync(out, { recursive: true });
-// With a folder of the page's files, these are looked at instead of those in the binary.
-const files = process.env.SPECTAP_PAGE_FILES;
 // How long the demo runs before the first picture: longer, and its drafter has failed and come back.
-const warm = Number(process.env.WARM_SECONDS ?? 135);
+const warm = Number(process.env.WARM_SECONDS ?? 150);
 
 async function look(context, address, { name, width, height, query = '', act, whole = false }) {
   const page = await context.newPage();
   page.on('console', (message) => { if (message.type() === 'error') console.error(`${name}: ${message.text()}`); });
   page.on('pageerror', (error) => console.error(`${name}: ${error}`));
-  if (files) {
-    await page.route('**/page/*', (route) => {
-      const file = new URL(route.request().url()).pathname.split('/').at(-1);
-      const type = { js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml' }[file.split('.').at(-1)];
-      return route.fulfill({ body: readFileSync(join(files, file)), contentType: type });
-    });
-    await page.route((url) => url.pathname === '/', (route) => route.fulfill({ body: readFileSync(join(files, 'index.html')), contentType: 'text/html' }));
-  }
+  await fromDisk(page);
   await page.setViewportSize({ width, height });
   await page.goto(`http://${address}/${query}`);
   await page.waitForSelector('html[data-ready]', { timeout: 60_000 });
@@ -36,13 +27,19 @@ async function look(context, address, { name, width, height, query = '', act, wh
 
 const chromium = await browser();
 try {
-  const idle = new Spectap(['serve', '--upstream', 'http://127.0.0.1:9', '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0', '--ready', 'always']);
-  const [, empty] = await idle.says(/numbers on http:\/\/(\S+)/);
   const context = (colorScheme, scale = 1) => chromium.newContext({ colorScheme, deviceScaleFactor: scale });
   const light = await context('light');
   const dark = await context('dark');
-  await look(light, empty, { name: 'empty', width: 1280, height: 720 });
-  await idle.stop();
+  const silent = new Spectap(['simulate', '--listen', '127.0.0.1:0', '--level', 'none', '--step-time', '1']);
+  const [, engine] = await silent.says(/http:\/\/([\d.:]+)/);
+  const tap = new Spectap(['serve', '--upstream', `http://${engine}`, '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0']);
+  const [, data] = await tap.says(/http:\/\/([\d.:]+) passes to/);
+  const [, empty] = await tap.says(/numbers on http:\/\/([\d.:]+)/);
+  for (let sent = 0; sent < 40; sent += 1) {
+    const body = { max_tokens: 12, stream: true, messages: [{ role: 'user', content: 'hello' }], ...(sent % 8 === 0 ? { n: 2 } : {}) };
+    await (await fetch(`http://${data}/v1/chat/completions`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) })).text();
+  }
+  await look(light, empty, { name: 'empty', width: 1280, height: 760 });
   const demo = new Spectap(['demo', '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0', '--concurrency', '12']);
   const [, address] = await demo.says(/page is at http:\/\/([^/\s]+)\//);
   const began = Date.now();

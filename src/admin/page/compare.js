@@ -10,12 +10,13 @@ const VERDICTS = { higher: 'higher', lower: 'lower', no_evidence: 'no evidence',
 const NAMES = { spec_decode_token_weighted_acceptance_length: 'Acceptance length', spec_decode_overall_draft_acceptance_rate: 'Draft acceptance rate', inter_token_latency: 'Inter-token latency' };
 let latest = null;
 let turn = 0;
+let asked = '';
 
 export function update(state) {
   latest = state;
   runs(state);
   choices(state);
-  if (view.base && view.other && !byId('comparison')?.hasChildNodes()) compare();
+  if (view.base && view.other && asked !== `${view.base} ${view.other}`) compare();
 }
 
 function runs(state) {
@@ -30,6 +31,7 @@ function runs(state) {
     button.addEventListener('click', () => {
       const [other, base] = [0, 1].map((step) => latest.runs[Number(button.dataset.pair) + step].name);
       change({ base: new URLSearchParams({ run: base }).toString(), other: new URLSearchParams({ run: other }).toString() });
+      choices(latest);
       compare();
       byId('compare-panel').scrollIntoView({ block: 'nearest' });
     });
@@ -67,6 +69,7 @@ function sideOf(part) {
 
 async function compare() {
   const mine = ++turn;
+  asked = `${view.base} ${view.other}`;
   if (!view.base || !view.other) { show(byId('comparison')); byId('compare-says').textContent = ''; return; }
   byId('compare-says').textContent = 'counting…';
   try {
@@ -81,7 +84,7 @@ const value = (it, number) => (number === null || number === undefined ? NONE : 
 
 function row(title, it) {
   const percentage = it.figure === 'survival';
-  const text = (number) => (percentage ? `${signed(100 * number, 1)} pp` : signed(number));
+  const text = (number) => (percentage ? `${signed(100 * number, 1)} pp` : it.unit === '%' ? `${signed(number, 1)} pp` : signed(number));
   return h('tr', { 'data-figure': it.figure }, h('th', { scope: 'row' }, title), h('td', {}, value(it, it.base)), h('td', {}, value(it, it.other)),
     h('td', {}, it.difference === null || it.difference === undefined ? NONE : text(it.difference), it.interval ? h('span', { class: 'note' }, ` ${text(it.interval.low)} to ${text(it.interval.high)}`) : null),
     h('td', {}, h('span', { class: `verdict ${it.verdict}`, title: it.why }, VERDICTS[it.verdict] ?? it.verdict)), h('td', { class: 'quiet' }, `${whole(it.n_base)} / ${whole(it.n_other)}`));
@@ -95,7 +98,7 @@ function table({ base, others }) {
     h('p', { class: 'note' }, `base: ${whole(base.n)} requests${base.k.length ? `, k = ${base.k.join(', ')}` : ''}; with: ${whole(run.n)} requests${run.k.length ? `, k = ${run.k.join(', ')}` : ''}. Intervals hold together at 95 %.`),
     h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Comparison' },
       h('table', {}, head('Figure'), h('tbody', {}, differences.map((it) => row(NAMES[it.figure] ?? it.figure, it)), positions.map((it) => row(`Survival, draft ${it.position + 1}`, it)),
-        categories.filter(({ tag }) => tag !== null).flatMap(({ tag, differences: all }) => all.slice(0, 1).map((it) => row(`Length of ${tag}`, it))))))];
+        categories.filter(({ tag, differences: [first] }) => tag !== null && first && first.verdict !== 'unknown').flatMap(({ tag, differences: all }) => all.slice(0, 1).map((it) => row(`Length of ${tag}`, it))))))];
 }
 
 export { compare };

@@ -15,7 +15,7 @@ export function build(handlers) {
   form.append(
     h('fieldset', { class: 'segments' }, h('legend', { class: 'sr' }, 'Window'),
       WINDOWS.map(([value, text]) => h('label', {}, h('input', { type: 'radio', name: 'window', value, onchange: () => change({ window: value, slice: '' }) }), h('span', {}, text)))),
-    ['model', 'engine', 'tag', 'run'].map((name) => h('label', { class: 'choice' }, h('span', {}, name), h('select', { id: `choose-${name}`, onchange: (event) => change({ [name]: event.target.value, slice: '' }) }))),
+    ...['model', 'engine', 'tag', 'run'].map((name) => h('label', { class: 'choice' }, h('span', {}, name), h('select', { id: `choose-${name}`, onchange: (event) => change({ [name]: event.target.value, slice: '' }) }))),
     h('button', { type: 'button', id: 'pause', 'aria-pressed': 'false', onclick: pause }, 'Pause'),
     h('button', { type: 'button', id: 'begin', onclick: begin }, 'Begin run…'),
     h('button', { type: 'button', id: 'theme', title: 'light or dark', onclick: turn }, 'Theme'));

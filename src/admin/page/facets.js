@@ -57,7 +57,7 @@ function reply(state) {
   }
   const most = Math.max(...parts.map((it) => it.accepted_per_step), 0.01);
   show(byId('reply'), h('table', { class: 'bars' }, h('caption', { class: 'sr' }, 'Accepted drafts per step by the token at which the step began'),
-    h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'from token'), h('th', { scope: 'col' }), h('th', { scope: 'col', title: 'accepted drafts per step' }, 'per step'), h('th', { scope: 'col' }, 'steps'))),
+    h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'from token'), h('th', { scope: 'col' }, h('span', { class: 'sr' }, 'drawn')), h('th', { scope: 'col', title: 'accepted drafts per step' }, 'per step'), h('th', { scope: 'col' }, 'steps'))),
     h('tbody', {}, parts.map((it) => h('tr', { class: it.n < FEW_REQUESTS ? 'few' : null }, h('th', { scope: 'row' }, it.from_token === it.to_token ? it.from_token : `${it.from_token}–${it.to_token}`),
       h('td', { class: 'wide' }, s('svg', { viewBox: '0 0 100 10', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, s('rect', { x: 0, y: 1.5, height: 7, width: ((100 * it.accepted_per_step) / most).toFixed(2), class: 'bar' }))),
       h('td', {}, fixed(it.accepted_per_step)), h('td', { class: 'quiet' }, whole(it.steps)))))));

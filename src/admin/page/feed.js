@@ -25,8 +25,16 @@ export class Feed {
   // `on` has state(state), requests(rows, skipped), opened() and status(kind, text).
   constructor(on) { this.on = on; this.state = null; }
 
+  // Lets go of the connection until it is opened again.
+  close() {
+    this.#turn += 1;
+    this.#abort?.abort();
+    this.isClosed = true;
+  }
+
   // Begins anew, with the filter of the moment.
   async open() {
+    this.isClosed = false;
     const turn = ++this.#turn;
     this.#abort?.abort();
     for (let failures = 0; turn === this.#turn; failures += 1) {

@@ -24,7 +24,7 @@ function why(state) {
   const narrowed = [['model', view.model], ['engine', view.engine], ['tag', view.tag], ['run', view.run]].filter(([, value]) => value);
   if (n.exchanges === 0) {
     return [title(state.tap.in_flight > 0 ? 'The first requests are under way' : 'No request has come through yet'),
-      h('p', {}, narrowed.length > 0 || view.window !== 'all'
+      h('p', {}, state.tap.kept > 0
         ? `No request on an inference route ended with a 2xx status in this selection (${[`window ${view.window}`, ...narrowed.map(([name, value]) => `${name} ${value}`)].join(', ')}). Take a longer window or a wider selection.`
         : 'Point clients at the data port instead of the engine; nothing else about them changes.'),
       h('p', { class: 'quiet' }, `${whole(state.tap.kept)} requests are kept, ${whole(state.tap.in_flight)} are under way.`)];

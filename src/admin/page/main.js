@@ -7,8 +7,9 @@ import * as controls from './controls.js';
 import * as drawer from './drawer.js';
 import * as facets from './facets.js';
 import { Feed } from './feed.js';
-import { isEmpty } from './figures.js';
+import { card, isEmpty } from './figures.js';
 import * as findings from './findings.js';
+import { fixed } from './format.js';
 import * as heatmap from './heatmap.js';
 import * as relation from './relation.js';
 import * as requests from './requests.js';
@@ -51,6 +52,8 @@ function draw() {
       relation.update(state, requests.all());
     }
     compare.update(state);
+    const { value } = card(state, 'length');
+    document.title = value === null ? 'spectap' : `${fixed(value)} · spectap`;
     document.documentElement.dataset.ready = 'yes';
   });
 }
@@ -65,7 +68,7 @@ controls.build({
   },
   said: say,
 });
-requests.build((id) => drawer.open(id));
+requests.build((id) => drawer.open(id), () => { if (state && drawn && !paused && !isEmpty(state)) relation.update(state, requests.all()); });
 drawer.build();
 
 onChange((changed) => {
@@ -79,6 +82,14 @@ onChange((changed) => {
   if (['q', 'outcome', 'acceptance', 'sort', 'columns', 'slice'].some((name) => changed.has(name))) requests.filterAndDraw();
   if (changed.has('slice')) { heatmap.redraw(); if (view.slice) requests.older(); }
   if (changed.has('facet') || changed.has('depth') || changed.has('cost') || changed.has('theme')) { drawn = false; draw(); }
+});
+
+// A browser opens few connections to one address: a page that nobody looks at gives its own back, and costs the tap nothing.
+let sleep;
+document.addEventListener('visibilitychange', () => {
+  clearTimeout(sleep);
+  if (document.hidden) sleep = setTimeout(() => feed.close(), 30_000);
+  else if (feed.isClosed) feed.open();
 });
 
 feed.open();

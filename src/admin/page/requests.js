@@ -9,7 +9,7 @@ import { histogram } from './mini.js';
 import { json } from './session.js';
 import { change, view } from './view.js';
 
-const MOST = 10_000; const PAGE = 1_000; const ROW = 30; const AROUND = 8;
+const MOST = 10_000; const PAGE = 1_000; const ROW = 30; const AROUND = 4;
 const OUTCOMES = ['complete', 'error_status', 'error_event', 'truncated', 'cancelled'];
 const ACCEPTANCES = ['recorded', 'zero_step', 'absent', 'malformed', 'ambiguous', 'unobserved'];
 
@@ -39,7 +39,8 @@ let ids = new Set();
 let found = []; // What the filters leave, in order.
 let next = null; // Where older ones begin; null: none are kept.
 let skipped = 0;
-let loading = false; let turn = 0; let onOpen = () => {};
+let version = 0; // Of what is found and of the columns.
+let loading = false; let turn = 0; let onOpen = () => {}; let onRows = () => {};
 
 export const all = () => found.map(({ it }) => it);
 export const loaded = () => rows.length;
@@ -50,8 +51,9 @@ function rowOf(it) {
   return { it, at: Date.parse(it.ended_at), acceptance: acceptanceOf(it), histogram: counts, bars: k + 1, text: [it.model, it.tag, it.reason, it.id, it.request_id, it.x_request_id, it.trace_id, it.outcome, it.acceptance, it.run, ...(it.finish_reasons ?? [])].join(' ').toLowerCase() };
 }
 
-export function build(open) {
+export function build(open, changed) {
   onOpen = open;
+  onRows = changed;
   const select = (name, title, values) => h('label', { class: 'choice' }, h('span', {}, title), h('select', { id: `filter-${name}`, onchange: (event) => change({ [name]: event.target.value }) }, h('option', { value: '' }, 'all'), values.map((value) => h('option', { value }, value.replace('_', ' ')))));
   byId('requests').append(
     h('div', { class: 'row' },
@@ -60,7 +62,7 @@ export function build(open) {
       h('details', { class: 'menu' }, h('summary', {}, 'Columns'), h('div', { id: 'columns' })),
       h('button', { type: 'button', id: 'export' , onclick: download }, 'Export'), h('span', { id: 'count', class: 'quiet', role: 'status' })),
     h('div', { id: 'rows', class: 'scroll rows', tabindex: 0, role: 'region', 'aria-label': 'Requests, newest first' }, h('table', {}, h('thead', { id: 'rows-head' }), h('tbody', { id: 'rows-body' }))));
-  byId('rows').addEventListener('scroll', () => { draw(); if (atEnd()) older(); }, { passive: true });
+  byId('rows').addEventListener('scroll', () => { drawRows(); if (atEnd()) older(); }, { passive: true });
   byId('rows-body').addEventListener('click', (event) => { const id = event.target.closest('tr')?.dataset.id; if (id) onOpen(id); });
   byId('rows-body').addEventListener('keydown', (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -73,7 +75,7 @@ export function build(open) {
     const top = index * ROW;
     if (top < place.scrollTop) place.scrollTop = top;
     if (top + 2 * ROW > place.scrollTop + place.clientHeight) place.scrollTop = top + 2 * ROW - place.clientHeight;
-    draw();
+    drawRows();
     byId('rows-body').querySelector(`tr[data-id="${CSS.escape(found[index].it.id)}"] button`)?.focus();
   });
 }
@@ -122,7 +124,7 @@ export function add(fresh, left) {
   for (const gone of rows.splice(MOST)) ids.delete(gone.it.id);
   filterAndDraw();
   // Whoever reads further down keeps their place.
-  if (place.scrollTop > 0 && view.sort === '-ended_at') { place.scrollTop += (found.length - before) * ROW; draw(); }
+  if (place.scrollTop > 0 && view.sort === '-ended_at') { place.scrollTop += (found.length - before) * ROW; drawRows(); }
 }
 
 export function filterAndDraw() {
@@ -135,6 +137,7 @@ export function filterAndDraw() {
   for (const name of ['outcome', 'acceptance', 'q']) { const field = byId(`filter-${name}`); if (field.value !== view[name]) field.value = view[name]; }
   byId('count').textContent = `${whole(found.length)} of ${whole(rows.length)}${next ? ', older ones as you scroll' : ''}${skipped ? `, ${whole(skipped)} passed too fast to list` : ''}`;
   draw();
+  onRows();
 }
 
 const chosen = () => {
@@ -147,19 +150,31 @@ function draw() {
   if (show(byId('rows-head'), h('tr', {}, columns.map((column) => heading(column, view.sort)))))
     for (const button of byId('rows-head').querySelectorAll('[data-sort]')) button.addEventListener('click', () => change({ sort: turned(view.sort, button.dataset.sort) }));
   menu();
-  const place = byId('rows');
+  byId('rows').firstElementChild.setAttribute('aria-rowcount', found.length + 1);
+  version += 1;
+  drawRows();
+}
+
+// The rows in sight, and a few around them.
+function drawRows() {
+  const place = byId('rows'); const body = byId('rows-body');
   const first = Math.max(0, Math.floor(place.scrollTop / ROW) - AROUND);
   const last = Math.min(found.length, first + Math.ceil(place.clientHeight / ROW) + 2 * AROUND);
+  const key = `${version} ${first} ${last}`;
+  if (body.dataset.shown === key) return;
+  body.dataset.shown = key;
+  const columns = chosen();
   const space = (count) => (count > 0 ? [h('tr', { 'aria-hidden': 'true', class: 'space' }, h('td', { colspan: columns.length, height: count * ROW }))] : []);
-  const body = found.length === 0
-    ? h('tr', {}, h('td', { colspan: columns.length, class: 'quiet' }, rows.length === 0 ? 'No request is kept in this selection.' : 'No request passes the filters.'))
-    : [space(first), found.slice(first, last).map((row, index) => h('tr', { 'data-id': row.it.id, 'aria-rowindex': first + index + 2, class: view.request === row.it.id ? 'open' : null },
-      columns.map((column) => (column.name === 'ended_at'
-        ? h('td', {}, h('button', { type: 'button', class: 'link', 'data-key': row.it.id, 'aria-label': `Open the request of ${clock(row.at)}` }, column.text(row)))
-        : h('td', { class: column.number ? 'number' : null }, column.text(row)))))), space(found.length - last)];
-  place.firstElementChild.setAttribute('aria-rowcount', found.length + 1);
-  show(byId('rows-body'), body);
+  const focused = body.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+  if (found.length === 0) body.replaceChildren(h('tr', {}, h('td', { colspan: columns.length, class: 'quiet' }, rows.length === 0 ? 'No request is kept in this selection.' : 'No request passes the filters.')));
+  else body.replaceChildren(...space(first), ...found.slice(first, last).map((row, index) => rowInSight(row, first + index, columns)), ...space(found.length - last));
+  if (focused) body.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
 }
+
+const rowInSight = (row, index, columns) => h('tr', { 'data-id': row.it.id, 'aria-rowindex': index + 2, class: view.request === row.it.id ? 'open' : null },
+  columns.map((column) => (column.name === 'ended_at'
+    ? h('td', {}, h('button', { type: 'button', class: 'link', 'data-key': row.it.id, 'aria-label': `Open the request of ${clock(row.at)}` }, column.text(row)))
+    : h('td', { class: column.number ? 'number' : null }, column.text(row)))));
 
 function menu() {
   const names = chosen().map(({ name }) => name);
