@@ -1,12 +1,13 @@
 """A real gRPC server and client, for the test that calls pass through spectap.
 
-    grpc_peer.py serve               a server; prints its port, ends with its standard input
-    grpc_peer.py call DIRECT THROUGH the same calls to both ports; ends with 1 at the first difference
+    grpc_peer.py serve [CERTIFICATE KEY]         a server; prints its port, ends with its standard input
+    grpc_peer.py call DIRECT THROUGH [AUTHORITY] the same calls to both ports; ends with 1 at the first difference
 
-Messages are bytes, so that nothing has to be generated.
+With files it is TLS. Messages are bytes, so that nothing has to be generated.
 """
 
 import concurrent.futures
+import pathlib
 import sys
 import threading
 
@@ -76,10 +77,14 @@ class Handlers:
         return grpc.method_handlers_generic_handler(SERVICE, methods)
 
 
-def serve():
+def serve(certificate=None, key=None):
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(32))
     server.add_generic_rpc_handlers((Handlers().service(),))
-    port = server.add_insecure_port("127.0.0.1:0")
+    if certificate:
+        pair = tuple(pathlib.Path(file).read_bytes() for file in (key, certificate))
+        port = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([pair]))
+    else:
+        port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     print(port, flush=True)
     sys.stdin.read()
@@ -169,12 +174,19 @@ CASES = {
 }
 
 
-def call(direct, through):
+def channel_to(port, authority):
     options = [("grpc.max_receive_message_length", -1)]
+    if not authority:
+        return grpc.insecure_channel(f"127.0.0.1:{port}", options=options)
+    trusted = grpc.ssl_channel_credentials(pathlib.Path(authority).read_bytes())
+    return grpc.secure_channel(f"localhost:{port}", trusted, options=options)
+
+
+def call(direct, through, authority=None):
     for name, case in CASES.items():
         found = []
         for port in (direct, through):
-            with grpc.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
+            with channel_to(port, authority) as channel:
                 found.append(case(channel))
         if found[0] != found[1]:
             print(f"{name}: direct {found[0]!r:.2000}\nthrough {found[1]!r:.2000}")
@@ -187,6 +199,6 @@ def call(direct, through):
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve()
+        serve(*sys.argv[2:])
     else:
-        sys.exit(call(*sys.argv[2:4]))
+        sys.exit(call(*sys.argv[2:]))

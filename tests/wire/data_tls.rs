@@ -15,7 +15,7 @@ use crate::support::client::post;
 use crate::support::http2::Http2;
 use crate::support::origin::{Origin, Then, chunk, json};
 use crate::support::tap::Tap;
-use crate::support::tls::{TlsClient, trusting};
+use crate::support::tls::{Front, TlsClient, trusting};
 use crate::support::{DEADLINE, until};
 
 const HEAD: &[u8] =
@@ -118,6 +118,44 @@ fn an_engine_that_breaks_off_is_a_cut_in_tls_after_every_byte() {
     assert!(!answer.ends_with(b"0\r\n\r\n"), "ended as if complete");
     assert!(!with_farewell, "ended as if nothing were missing");
     assert_eq!(tap.observations(1)[0]["outcome"], "truncated");
+}
+
+#[test]
+fn a_switched_protocol_passes_in_tls_on_both_sides() {
+    let authority = Authority::new();
+    let engine = Origin::start(|_, _, stream| {
+        stream
+            .write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\nhello")
+            .unwrap();
+        let mut buffer = [0; 1024];
+        loop {
+            match stream.read(&mut buffer) {
+                Ok(0) | Err(_) => return Then::Close,
+                Ok(count) => stream.write_all(&buffer[..count]).unwrap(),
+            }
+        }
+    });
+    let pair = authority.server("both", &["localhost"], When::Now);
+    let front = Front::before(engine.address, &pair, &["http/1.1"], None);
+    let url = format!("https://localhost:{}", front.address.port());
+    let [ca, certificate, key] = [
+        ("upstream-ca", &authority.file),
+        ("tls-cert", &pair.certificate),
+        ("tls-key", &pair.key),
+    ]
+    .map(|(flag, file)| format!("--{flag}={}", file.display()));
+    let tap = Tap::of(&url, &[&ca, &certificate, &key]);
+    let config = trusting(&authority.file, &BOTH[1..]);
+    let mut client = TlsClient::connect(tap.data, &config, "localhost");
+    client.send("GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
+    let head = client.read_until(b"hello");
+    assert!(head.starts_with(b"HTTP/1.1 101"));
+    for word in ["one", "two", "three"] {
+        client.send(word);
+        assert_eq!(client.read_until(word.as_bytes()), word.as_bytes());
+    }
+    drop(client);
+    engine.wait_closed(0);
 }
 
 #[test]

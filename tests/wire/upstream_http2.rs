@@ -314,6 +314,34 @@ fn http_1_requests_are_put_into_the_terms_of_http_2_and_back() {
 }
 
 #[test]
+fn an_engine_that_allows_few_streams_gets_no_more_on_a_connection() {
+    let (tell, told) = mpsc::channel();
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let opens = Arc::clone(&gate);
+    let engine = Http2Engine::allowing(Some(2), move |_, mut respond| {
+        let (tell, gate) = (tell.clone(), Arc::clone(&gate));
+        async move {
+            let _ = tell.send(());
+            let _permit = gate.acquire().await.unwrap();
+            respond.send_response(head(&[]), true).unwrap();
+        }
+    });
+    let tap = in_front_of(&engine);
+    let mut client = Http2::connect(tap.data);
+    let mut answers = Vec::new();
+    for _ in 0..6 {
+        answers.push(client.send(call(), ""));
+        told.recv_timeout(DEADLINE)
+            .expect("a request waits although another connection has room");
+    }
+    assert_eq!(engine.opened(), 3);
+    opens.add_permits(6);
+    for answer in answers {
+        assert_eq!(client.head(answer).status(), 200);
+    }
+}
+
+#[test]
 fn streams_share_a_connection_and_a_second_one_takes_what_is_too_many() {
     let (tell, told) = mpsc::channel();
     let gate = Arc::new(tokio::sync::Semaphore::new(0));

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, date_time_ymd,
+    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, date_time_ymd,
 };
 use tempfile::TempDir;
 
@@ -37,6 +37,9 @@ impl Authority {
         let folder = tempfile::tempdir().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        // Another name than what it signs, or that looks as if it had signed itself.
+        let name = &mut params.distinguished_name;
+        name.push(DnType::CommonName, "authority");
         let key = KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();
         let file = folder.path().join("ca.pem");

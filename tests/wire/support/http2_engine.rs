@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use h2::RecvStream;
-use h2::server::SendResponse;
+use h2::server::{Handshake, SendResponse};
 use http::{HeaderMap, Request, Response};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
 use super::until;
@@ -34,6 +34,21 @@ impl Http2Engine {
     where
         F: Future<Output = ()> + Send + 'static,
     {
+        Self::allowing(None, handler)
+    }
+
+    /// One that allows this many streams on a connection.
+    pub(crate) fn allowing<F>(
+        streams: Option<u32>,
+        handler: impl Fn(Request<RecvStream>, SendResponse<Bytes>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut server = h2::server::Builder::new();
+        if let Some(streams) = streams {
+            server.max_concurrent_streams(streams);
+        }
         let handler: Arc<Handler> =
             Arc::new(move |request, respond| Box::pin(handler(request, respond)));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -66,9 +81,10 @@ impl Http2Engine {
                     let (handler, seen, open) =
                         (Arc::clone(&handler), Arc::clone(&seen), Arc::clone(&open));
                     let (farewell, broken) = (Arc::clone(&farewell), Arc::clone(&broken));
+                    let handshake = server.handshake(socket);
                     tokio::spawn(async move {
                         tokio::select! {
-                            () = connection(socket, &*handler, &seen, &farewell) => {}
+                            () = connection(handshake, &*handler, &seen, &farewell) => {}
                             () = broken.notified() => {}
                         }
                         open.fetch_sub(1, Ordering::SeqCst);
@@ -110,12 +126,12 @@ impl Http2Engine {
 }
 
 async fn connection(
-    socket: tokio::net::TcpStream,
+    handshake: Handshake<TcpStream, Bytes>,
     handler: &Handler,
     seen: &Mutex<Vec<Request<()>>>,
     farewell: &Notify,
 ) {
-    let Ok(mut connection) = h2::server::handshake(socket).await else {
+    let Ok(mut connection) = handshake.await else {
         return;
     };
     loop {
