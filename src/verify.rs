@@ -22,7 +22,7 @@ mod timing;
 mod tokens;
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::Path;
 
 pub use difference::{BY_DESIGN, Design};
 
@@ -98,7 +98,7 @@ pub enum VerifyError {
 pub fn run(args: &VerifyArgs, out: &mut dyn Write) -> Result<Verdict, VerifyError> {
     let upstream = Address::read("--upstream", &args.upstream)?;
     let through = Address::read("--through", &args.through)?;
-    let key = args.api_key_file.as_ref().map(read_key).transpose()?;
+    let key = args.api_key_file.as_deref().map(read_key).transpose()?;
     let model = match &args.model {
         Some(model) => model.clone(),
         None => learn::model(&upstream, key.as_deref())?,
@@ -169,7 +169,7 @@ fn announce(requests: &[Request], args: &VerifyArgs) -> Result<(), VerifyError> 
     }
 }
 
-fn read_key(path: &PathBuf) -> Result<String, VerifyError> {
+fn read_key(path: &Path) -> Result<String, VerifyError> {
     token::read(path).map_err(|problem| VerifyError::Flag {
         flag: "--api-key-file",
         value: path.display().to_string(),

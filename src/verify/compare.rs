@@ -64,7 +64,7 @@ fn answer(
             ours.status,
             shown(kind)
         );
-        differences.push(if request.name == "no-host" && kind == b"bad-host" {
+        differences.push(if request.lacks_host && kind == b"bad-host" {
             Difference::by_design("host-required", detail)
         } else {
             Difference::by_accident("own-error", detail)

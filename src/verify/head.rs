@@ -159,10 +159,11 @@ fn end_to_end(answer: &Answer, with_framing: bool) -> Vec<Line<'_>> {
         .map(|(name, value)| (name.as_str(), value.as_slice()))
         .filter(|(name, _)| {
             let name = name.to_ascii_lowercase();
-            let of_framing = FRAMING.contains(&name.as_str());
-            !HOP_BY_HOP.contains(&name.as_str())
-                && !(listed.contains(&name) && !of_framing)
-                && (with_framing || !of_framing)
+            if FRAMING.contains(&name.as_str()) {
+                with_framing
+            } else {
+                !HOP_BY_HOP.contains(&name.as_str()) && !listed.contains(&name)
+            }
         })
         .collect()
 }

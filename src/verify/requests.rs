@@ -30,6 +30,8 @@ pub(super) struct Request {
     pub(super) generates: bool,
     /// In HTTP/1.0.
     pub(super) is_http10: bool,
+    /// In HTTP/1.1 and without `Host`, which spectap refuses and an engine may take.
+    pub(super) lacks_host: bool,
 }
 
 /// What all requests have in common.
@@ -52,6 +54,7 @@ impl Common<'_> {
             closes: more.contains("close"),
             generates: false,
             is_http10: false,
+            lacks_host: false,
         }
     }
 
@@ -236,6 +239,7 @@ fn odd(common: &Common<'_>) -> Vec<Request> {
         },
         Request {
             head: format!("GET /v1/models HTTP/1.1\r\n{key}\r\n").into_bytes(),
+            lacks_host: true,
             ..common.get("no-host", "GET /", "")
         },
     ]

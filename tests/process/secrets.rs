@@ -113,10 +113,12 @@ fn exchange(address: SocketAddr, request: &str) -> String {
 }
 
 /// The paths of the admin port, from the router itself.
-pub(crate) fn admin_paths() -> Vec<&'static str> {
+fn admin_paths() -> Vec<&'static str> {
     let router = include_str!("../../src/admin/router.rs");
-    let paths = router.split(".route(\"").skip(1);
-    paths.map(|rest| rest.split('"').next().unwrap()).collect()
+    let routes = router.split(".route(").skip(1);
+    routes
+        .map(|route| route.split('"').nth(1).unwrap())
+        .collect()
 }
 
 fn assert_clean(place: &str, text: &str) {
