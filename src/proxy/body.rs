@@ -25,6 +25,8 @@ pub(super) struct RelayBody {
     bodiless: Option<u64>,
     /// Read ahead of the head, and gone on with it.
     read_ahead: VecDeque<Bytes>,
+    /// hyper has a frame that may still wait for the client's window, over HTTP/2.
+    in_hand: bool,
 }
 
 enum Stage {
@@ -54,6 +56,7 @@ impl RelayBody {
             stage: Stage::Reading,
             bodiless,
             read_ahead: VecDeque::new(),
+            in_hand: false,
         };
         if body.reply.is_end_stream() {
             body.complete(End::Complete);
@@ -117,7 +120,8 @@ impl RelayBody {
     /// waits for the client's window, but for the first byte of a frame it does wait, so that whoever is asked again
     /// after a frame of one byte knows that nothing waits any more. A reset would throw it away.
     fn frame(&mut self, mut data: Bytes) -> Frame<Bytes> {
-        if self.outlet.is_listed() && data.len() > 1 {
+        self.in_hand = self.outlet.is_listed();
+        if self.in_hand && data.len() > 1 {
             self.read_ahead.push_front(data.split_off(data.len() - 1));
         }
         Frame::data(data)
@@ -137,6 +141,10 @@ impl Body for RelayBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let this = self.get_mut();
+        if std::mem::take(&mut this.in_hand) {
+            // Only now is the last frame on its way: a flush before was none of it.
+            this.outlet.handed_over();
+        }
         loop {
             let next = this.read_ahead.pop_front();
             if let Some(bytes) = next.or_else(|| this.take_filtered()) {

@@ -436,6 +436,9 @@ fn host_and_port(authority: &Authority) -> &str {
 fn origin_form(uri: &Uri) -> Result<Uri, Refusal> {
     let path = uri
         .path_and_query()
+        // Of an authority with a fragment behind it http makes a path of no bytes, which calls itself "/" and is written
+        // as nothing.
+        .filter(|path| path.as_str() != "/")
         .cloned()
         .unwrap_or_else(|| PathAndQuery::from_static("/"));
     let mut parts = http::uri::Parts::default();

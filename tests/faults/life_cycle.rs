@@ -18,6 +18,14 @@ fn ready(admin: SocketAddr) -> String {
     answer.lines().next().unwrap().to_owned()
 }
 
+/// A socket with this address, which it may share with one that does not listen and with connections that linger.
+fn bound(address: SocketAddr) -> socket2::Socket {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.set_reuse_address(true).unwrap();
+    socket.bind(&address.into()).unwrap();
+    socket
+}
+
 /// An engine that answers each request of each connection, as long as it lives.
 struct Engine {
     address: SocketAddr,
@@ -27,11 +35,7 @@ struct Engine {
 
 impl Engine {
     fn at(address: SocketAddr) -> Self {
-        let socket =
-            socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-        // The connections of its predecessor may linger.
-        socket.set_reuse_address(true).unwrap();
-        socket.bind(&address.into()).unwrap();
+        let socket = bound(address);
         socket.listen(16).unwrap();
         let listener = TcpListener::from(socket);
         let address = listener.local_addr().unwrap();
@@ -72,10 +76,9 @@ fn serve(listener: &TcpListener, stopped: &std::sync::mpsc::Receiver<()>) {
 
 #[test]
 fn an_engine_that_starts_later_and_restarts_is_found_again_by_itself() {
-    // A port that nobody else takes meanwhile.
-    let first = Engine::at("127.0.0.1:0".parse().unwrap());
-    let address = first.address;
-    first.stop();
+    // A port that nobody else takes while the engine is away.
+    let reserved = bound("127.0.0.1:0".parse().unwrap());
+    let address = reserved.local_addr().unwrap().as_socket().unwrap();
     let tap = Tap::before(address);
     let mut client = Client::connect(tap.data);
     for round in 0..3 {

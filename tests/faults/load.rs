@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -12,11 +12,14 @@ use tokio::sync::watch;
 
 use crate::program::Running;
 use crate::support::client::exchange;
-use crate::support::{DEADLINE, until};
+use crate::support::until;
 
 const HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 const STREAMS: usize = 2000;
+
+/// The longest that so many may take, all together.
+const PATIENCE: Duration = Duration::from_secs(50);
 
 fn request(path: &str) -> String {
     crate::support::client::post(path, "{\"stream\":true}", "")
@@ -134,7 +137,7 @@ async fn endless_engine(end: watch::Receiver<bool>) -> SocketAddr {
 async fn read_until(stream: &mut TcpStream, end: &[u8]) {
     let mut read = Vec::new();
     while !read.ends_with(end) {
-        let reading = tokio::time::timeout(DEADLINE, stream.read_buf(&mut read));
+        let reading = tokio::time::timeout(PATIENCE, stream.read_buf(&mut read));
         assert!(reading.await.unwrap().unwrap() > 0, "cut");
     }
 }
@@ -172,10 +175,11 @@ async fn two_thousand_streams_are_open_at_once() {
         });
     }
     let in_flight = "spectap_requests_in_flight{route=\"chat_completions\"} ";
-    until("all streams", || {
-        std::thread::sleep(Duration::from_millis(20));
-        (begun.load(Ordering::Relaxed) == STREAMS).then_some(())
-    });
+    let asked = Instant::now();
+    while begun.load(Ordering::Relaxed) < STREAMS {
+        assert!(asked.elapsed() < PATIENCE, "only {begun:?} have begun");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     assert_eq!(metric(admin, in_flight), STREAMS as f64);
     assert_eq!(metric(admin, "spectap_client_connections "), STREAMS as f64);
     end.send_replace(true);

@@ -100,6 +100,17 @@ fn an_absolute_target_is_forwarded_in_origin_form_and_its_authority_wins() {
 }
 
 #[test]
+fn an_absolute_target_without_a_path_gets_the_root() {
+    for (target, forwarded) in [("", "/"), ("?q", "/?q"), ("#/f?g", "/")] {
+        let request =
+            format!("GET http://other:1{target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let seen = head_at_engine(&request);
+        let expected = format!("GET {forwarded} HTTP/1.1\r\nHost: other:1\r\n\r\n");
+        assert_eq!(seen, expected, "{target}");
+    }
+}
+
+#[test]
 fn a_password_in_an_absolute_target_never_becomes_a_host() {
     let seen = head_at_engine(
         "GET http://user:secret@other:1/p HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",

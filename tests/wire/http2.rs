@@ -135,6 +135,29 @@ fn an_engine_that_breaks_off_is_a_reset_after_every_byte() {
 }
 
 #[test]
+fn a_last_byte_that_waits_for_the_window_comes_before_the_reset() {
+    // As much as a client takes unasked, and one byte.
+    const WINDOW: usize = 65_535;
+    let origin = Origin::start(|_, _, stream| {
+        let body = chunk(&[b'x'; WINDOW + 1]);
+        stream.write_all(&[HEAD, &body].concat()).unwrap();
+        Then::Close
+    });
+    let tap = Tap::before(origin.address);
+    let mut client = Http2::connect(&tap);
+    let response = client.send(chat(), ASKED);
+    let mut body = client.head(response).into_body();
+    let mut got = 0;
+    while got < WINDOW {
+        got += client.wait(body.data()).unwrap().unwrap().len();
+    }
+    body.flow_control().release_capacity(got).unwrap();
+    let (rest, reset) = client.rest(&mut body);
+    assert_eq!(rest, b"x");
+    assert!(reset.is_some(), "ended as if it were complete");
+}
+
+#[test]
 fn a_stream_that_the_client_resets_ends_its_own_request_and_no_other() {
     let (gone, left) = mpsc::channel();
     let (go, wait) = mpsc::channel::<()>();
