@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,7 +11,7 @@ import time
 import urllib.parse
 import urllib.request
 
-DEADLINE = 30
+DEADLINE = 60
 
 
 def until(what, is_so, deadline=DEADLINE):
@@ -74,6 +75,8 @@ class Tap(Server):
 
     def __init__(self, binary, folder, name, upstream, flags=()):
         self.name, self.records = name, folder / f"{name}.jsonl"
+        # What an earlier run left would be appended to.
+        self.records.unlink(missing_ok=True)
         command = [binary, "serve", f"--upstream=http://{upstream}", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]
         super().__init__([*command, f"--records={self.records}", *flags], folder / f"{name}.log")
         self.data = self.said(r"http://([\d.]+:\d+) passes to")
@@ -113,6 +116,8 @@ class Prometheus(Server):
                 for job, targets in jobs.items()
             ],
         }
+        # Targets of an earlier run would still be up.
+        shutil.rmtree(folder / "prometheus-data", ignore_errors=True)
         # JSON is YAML.
         (folder / "prometheus.yml").write_text(json.dumps(config))
         self.url = f"http://127.0.0.1:{free_port()}"

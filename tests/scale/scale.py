@@ -47,7 +47,7 @@ def page_of(binary, folder, models, tags):
         ]
         send_all(wanted)
         until("all are counted", lambda: tap.json("/api/v1/summary")["n"]["exchanges"] >= len(wanted))
-        cpu, begun, scrapes = cpu_of(tap.process.pid), time.monotonic(), 50
+        cpu, begun, scrapes = cpu_of(tap.process.pid), time.monotonic(), 500
         for _ in range(scrapes):
             page = tap.get("/metrics", accept=OPENMETRICS)
         took = (time.monotonic() - begun) / scrapes
