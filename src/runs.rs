@@ -275,14 +275,16 @@ impl State {
         };
         let watch = match property {
             Property::Fingerprint => watches.fingerprint.get_or_insert_with(|| Watch::new(value)),
-            Property::K => match watches.k.get_mut(model) {
-                Some(watch) => watch,
-                None if watches.k.len() >= MOST_WATCHED => return None,
-                None => watches
-                    .k
-                    .entry(model.to_owned())
-                    .or_insert_with(|| Watch::new(value)),
-            },
+            Property::K => {
+                // Names are copied once; there are few.
+                if !watches.k.contains_key(model) {
+                    if watches.k.len() >= MOST_WATCHED {
+                        return None;
+                    }
+                    watches.k.insert(model.to_owned(), Watch::new(value));
+                }
+                watches.k.get_mut(model)?
+            }
         };
         let before = watch.see(value)?;
         let name: &str = property.into();
