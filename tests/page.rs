@@ -1,7 +1,5 @@
 //! The page in a real Chromium: `tests/page/page.test.mjs`, run by node with what `make tools` installed.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
 use std::path::Path;
 use std::process::Command;
 
