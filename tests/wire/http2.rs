@@ -144,7 +144,7 @@ fn a_last_byte_that_waits_for_the_window_comes_before_the_reset() {
         Then::Close
     });
     let tap = Tap::before(origin.address);
-    let mut client = Http2::connect(&tap);
+    let mut client = Http2::connect(tap.data);
     let response = client.send(chat(), ASKED);
     let mut body = client.head(response).into_body();
     let mut got = 0;
