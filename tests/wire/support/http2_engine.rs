@@ -10,7 +10,7 @@ use h2::RecvStream;
 use h2::server::{Handshake, SendResponse};
 use http::{HeaderMap, Request, Response};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use super::until;
 
@@ -22,8 +22,9 @@ pub(crate) struct Http2Engine {
     seen: Arc<Mutex<Vec<Request<()>>>>,
     opened: Arc<AtomicUsize>,
     open: Arc<AtomicUsize>,
-    farewell: Arc<Notify>,
-    broken: Arc<Notify>,
+    /// Each connection hears of what is told after it was opened.
+    farewell: watch::Sender<()>,
+    broken: watch::Sender<()>,
 }
 
 impl Http2Engine {
@@ -58,15 +59,15 @@ impl Http2Engine {
             seen: Arc::default(),
             opened: Arc::default(),
             open: Arc::default(),
-            farewell: Arc::default(),
-            broken: Arc::default(),
+            farewell: watch::Sender::default(),
+            broken: watch::Sender::default(),
         };
         let (seen, opened, open) = (
             Arc::clone(&engine.seen),
             Arc::clone(&engine.opened),
             Arc::clone(&engine.open),
         );
-        let (farewell, broken) = (Arc::clone(&engine.farewell), Arc::clone(&engine.broken));
+        let (farewell, broken) = (engine.farewell.clone(), engine.broken.clone());
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -80,12 +81,12 @@ impl Http2Engine {
                     open.fetch_add(1, Ordering::SeqCst);
                     let (handler, seen, open) =
                         (Arc::clone(&handler), Arc::clone(&seen), Arc::clone(&open));
-                    let (farewell, broken) = (Arc::clone(&farewell), Arc::clone(&broken));
+                    let (farewell, mut broken) = (farewell.subscribe(), broken.subscribe());
                     let handshake = server.handshake(socket);
                     tokio::spawn(async move {
                         tokio::select! {
-                            () = connection(handshake, &*handler, &seen, &farewell) => {}
-                            () = broken.notified() => {}
+                            () = connection(handshake, &*handler, &seen, farewell) => {}
+                            _ = broken.changed() => {}
                         }
                         open.fetch_sub(1, Ordering::SeqCst);
                     });
@@ -116,12 +117,12 @@ impl Http2Engine {
 
     /// Says GOAWAY on the connections that are open; what runs on them may finish.
     pub(crate) fn say_farewell(&self) {
-        self.farewell.notify_waiters();
+        self.farewell.send_replace(());
     }
 
     /// Breaks off the connections that are open, without a word.
     pub(crate) fn break_off(&self) {
-        self.broken.notify_waiters();
+        self.broken.send_replace(());
     }
 }
 
@@ -129,7 +130,7 @@ async fn connection(
     handshake: Handshake<TcpStream, Bytes>,
     handler: &Handler,
     seen: &Mutex<Vec<Request<()>>>,
-    farewell: &Notify,
+    mut farewell: watch::Receiver<()>,
 ) {
     let Ok(mut connection) = handshake.await else {
         return;
@@ -137,7 +138,7 @@ async fn connection(
     loop {
         let accepted = tokio::select! {
             accepted = connection.accept() => accepted,
-            () = farewell.notified() => {
+            Ok(()) = farewell.changed() => {
                 connection.graceful_shutdown();
                 continue;
             }
