@@ -10,6 +10,9 @@ use super::value::parse_duration;
 /// More connections than any system gives one process.
 const MOST_CONNECTIONS: usize = 1 << 20;
 
+/// Longer limits are none; and the clock ends somewhere.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
 /// What clients and the engine may take.
 #[derive(Clone, Debug, Args)]
 pub struct LimitsArgs {
@@ -63,7 +66,9 @@ fn parse_connections(text: &str) -> Result<MostConnections, String> {
 
 fn parse_limit(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
-        Duration::ZERO => Err("write a duration above zero, like 30s".to_owned()),
+        limit if limit.is_zero() || limit > LONGEST => {
+            Err("write a duration above zero and of a year at most, like 30s".to_owned())
+        }
         limit => Ok(limit),
     }
 }

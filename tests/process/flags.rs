@@ -156,6 +156,12 @@ fn a_wrong_value_names_the_flag_the_value_and_what_would_be_right() {
             "above zero",
         ),
         (
+            serve(&[up, "--total-timeout=500000000000y"]),
+            "--total-timeout",
+            "500000000000y",
+            "a year at most",
+        ),
+        (
             serve(&[up, "--workers=257"]),
             "--workers",
             "257",
