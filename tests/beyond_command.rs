@@ -46,7 +46,6 @@ async fn compare(files: &[&Path], format: CompareFormat) -> Result<String, Strin
         window: Window::All,
         pair: None,
         format,
-        source: ReportSource::Requests,
         seed: 1,
     };
     let mut out = Vec::new();
