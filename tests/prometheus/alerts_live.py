@@ -91,7 +91,9 @@ def main():
         taps = {name: stack.enter_context(Tap(binary, folder, name, f"127.0.0.1:{port}")) for name, port in ports.items()}
         taps["contradicts"] = stack.enter_context(Tap(binary, folder, "contradicts", faulty))
         taps["unreadable"] = stack.enter_context(Tap(binary, folder, "unreadable", faulty))
-        taps["ends"] = stack.enter_context(Tap(binary, folder, "ends", f"127.0.0.1:{ports['falls']}"))
+        # It shares its engine, of whose work it has no part.
+        ends = (f"127.0.0.1:{ports['falls']}", ["--no-scrape"])
+        taps["ends"] = stack.enter_context(Tap(binary, folder, "ends", *ends))
         targets = [(tap.admin, {"namespace": "live", "pod": name}) for name, tap in taps.items()]
         rules = [shortened(RULES, folder / "rules.yml"), shortened(ALERTS, folder / "alerts.yml")]
         prometheus = stack.enter_context(Prometheus(folder, {"spectap": targets}, rules))
@@ -108,6 +110,7 @@ def main():
             ("SpectapPayloadsContradictory", "faulty"),
             ("SpectapNotObserving", "unreadable"),
             ("SpectapRecordShareLow", "silent"),
+            ("SpectapCoverageLow", "silent"),
         }
         begun = time.monotonic()
         until("what is wrong from the start fires", lambda: early <= firing(), WELL)
