@@ -1,10 +1,10 @@
 //! Room for the fields of a request's head.
 //!
 //! hyper makes room for the most fields that a head may have, anew for each head. The room for a hundred lies on the stack and
-//! costs nothing; that for two thousand costs more than all the rest of a short exchange, and the memory that it leaves touched
-//! behind goes to the streams. So a connection begins with the small room. A head that could outgrow it is noticed before
-//! hyper sees its end: the socket counts lines, and holds back what goes beyond. hyper's connection, which waits for
-//! more of the head, is then taken apart, and one with the large room goes on with the same bytes.
+//! costs nothing; that for two thousand costs a seventh of a short exchange. So a connection begins with the small room. A head
+//! that could outgrow it is noticed before hyper sees its end: the socket counts lines, and holds back what goes beyond.
+//! hyper's connection, which waits for more of the head, is then taken apart, and one with the large room goes on with
+//! the same bytes.
 //!
 //! Two facts about hyper make the count exact. It arms its timer when it begins to read a head, and drops it when the head is
 //! whole ([`HeadTimer`]). And outside a head it reads only when its buffer is empty, so that all that it has when a head
@@ -197,7 +197,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeadSocket<S> {
                 return Poll::Ready(Ok(()));
             }
         }
-        // Nothing wakes hyper: the connection is taken apart before it is polled again.
+        // Nothing wakes hyper. Whoever polls the connection takes it apart, or polls it again once it has flushed.
         this.outlet.head().is_held.store(true, Ordering::Relaxed);
         Poll::Pending
     }
