@@ -152,7 +152,10 @@ mod tests {
 
     use super::*;
 
-    fn one(line: &str) -> Option<(String, Vec<(String, String)>, f64)> {
+    /// Name, labels and value.
+    type Told = (String, Vec<(String, String)>, f64);
+
+    fn one(line: &str) -> Option<Told> {
         let mut found = Vec::new();
         read(line.as_bytes(), |sample| found.push(sample));
         assert!(found.len() < 2);

@@ -93,7 +93,7 @@ fn absence_that_rises_with_the_requests_under_way_is_named_as_such() {
     let evenly = |second: u64| {
         (
             second / 2 % 16 + 1,
-            (second % 2 == 0).then_some("not_drafted"),
+            second.is_multiple_of(2).then_some("not_drafted"),
         )
     };
     assert_eq!(codes(findings((0..160).map(evenly))), ["numbers_missing"]);
