@@ -69,6 +69,7 @@ e2e-vllm: $(VENV)/.installed ## a real vLLM on the CPU, the official client, vLL
 parity: $(PARITY)/.installed ## real AIPerf through spectap, all numbers beside each other (1.2 GB of disk, two to three minutes)
 	cargo build --locked
 	$(PARITY)/venv/bin/python tests/parity/parity.py --spectap target/debug/spectap --work $(PARITY)
+	$(PARITY)/venv/bin/python tests/parity/server_source.py --spectap target/debug/spectap --work $(PARITY)
 
 $(PARITY)/.installed: tests/parity/requirements.txt tests/parity/pins.txt
 	$(PYTHON) -m venv $(PARITY)/venv

@@ -125,11 +125,21 @@ class Spectap:
                 return found
             after = f"&after={page['next']}"
 
+    def coverage(self, run):
+        """How much of vLLM's work the records of a run hold, once spectap says that it is exact."""
+        read = lambda: get_json(f"{self.base}/api/v1/summary?run={run}")["coverage"] or {}  # noqa: E731
+        eventually(lambda: read().get("settled"), True, 15)
+        return read()
+
+    def begin_run(self, name):
+        return self.post("/api/v1/runs", {"name": name})
+
     def inject(self, enabled):
-        body = json.dumps({"enabled": enabled}).encode()
-        request = urllib.request.Request(
-            f"{self.base}/api/v1/inject", data=body, headers={"Content-Type": "application/json"}, method="POST"
-        )
+        return self.post("/api/v1/inject", {"enabled": enabled})
+
+    def post(self, path, body):
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.base}{path}", json.dumps(body).encode(), headers, method="POST")
         with urllib.request.urlopen(request, timeout=10) as answer:
             return json.load(answer)
 

@@ -95,6 +95,7 @@ def check_through(report, engine, spectap, level):
         exchange.send_and_compare(report, spectap.port, engine.port, case, everything, sent)
 
     before, spectap_before = counters.settled(engine.port), admin.metrics()
+    admin.begin_run("with-payload")
     for case in with_payload:
         exchange.send_and_compare(report, spectap.port, engine.port, case, everything, sent)
     for name, (act, exchanges) in client_with.items():
@@ -103,6 +104,10 @@ def check_through(report, engine, spectap, level):
             sent.expect_client(exchange.id_of(name, number), exchanges, "recorded", None, "complete")
     if level != "none":
         check_sums(report, engine, admin, before, spectap_before, sent)
+    before = counters.settled(engine.port)
+    admin.begin_run("without-payload")
+    if level != "none":
+        check_coverage(report, admin, "with-payload", {})
 
     for case in without_payload:
         exchange.send_and_compare(report, spectap.port, engine.port, case, everything, sent)
@@ -111,10 +116,23 @@ def check_through(report, engine, spectap, level):
         for number in range(tries):
             sent.expect_client(exchange.id_of(name, number), 1, "absent", reason, outcome)
     if level != "none":
+        gap = counters.moved(counters.settled(engine.port), before)
+        check_coverage(report, admin, "without-payload", gap)
         check_switch(report, spectap, engine, admin, everything, sent)
     idle = counters.eventually(lambda: counters.running(engine.port), 0, 10)
     report.check("a client that leaves ends its request in vLLM", idle == 0, f"{idle} still running after 10 s")
     check_observations(report, admin, sent, level)
+
+
+def check_coverage(report, admin, run, gap):
+    """Every request through spectap with numbers: all of vLLM's work is in the records. Without: the gap is theirs."""
+    coverage = admin.coverage(run)
+    missing = {}
+    for part in ("steps", "drafted", "accepted"):
+        share = coverage.get(part) or {"seen": 0, "moved": 0}
+        missing[part] = share["moved"] - share["seen"]
+    wanted = {part: gap.get(part, 0) for part in missing}
+    report.check(f"coverage of {run}", missing == wanted, f"missing {missing}, should be {wanted}: {coverage}")
 
 
 def check_switch(report, spectap, engine, admin, everything, sent):

@@ -62,7 +62,10 @@ def spectap(folder, binary, upstream_port):
     return Server([binary, "serve", f"--upstream=http://127.0.0.1:{upstream_port}", *addresses], folder / "spectap.log")
 
 
-def aiperf(folder, home, port, arguments):
+SYNTHETIC = ["--synthetic-input-tokens-mean=32", "--output-tokens-mean=128"]
+
+
+def aiperf(folder, home, port, arguments, prompts=SYNTHETIC):
     """One `aiperf profile` to its end."""
     tokenizer.make(home)
     command = [
@@ -76,8 +79,7 @@ def aiperf(folder, home, port, arguments):
         "--export-level=records",
         "--ui=none",
         "--no-gpu-telemetry",
-        "--synthetic-input-tokens-mean=32",
-        "--output-tokens-mean=128",
+        *prompts,
         f"--artifact-dir={folder}",
         *arguments,
     ]
