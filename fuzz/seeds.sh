@@ -172,4 +172,8 @@ for head in (
 ):
     seed("heads", 0, head)
     seed("heads", 1, head, 1)
+for file in sorted([*FIXTURES.glob("captures/*/metrics*.http"), *FIXTURES.glob("captures/*/*/metrics*.http"), *FIXTURES.glob("samples/*/metrics.prom")]):
+    body = file.read_bytes().partition(b"\r\n\r\n")[2] or file.read_bytes()
+    lines = [line for line in body.splitlines() if b"spec_" in line or b"_tokens_total" in line or b"process_start" in line]
+    seed("exposition", 0, b"\n".join(lines)[:LARGEST], 128)
 EOF

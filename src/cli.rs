@@ -1,9 +1,11 @@
 //! The command line: one struct per command, one field per flag, each with an environment variable.
 
+pub mod check;
 pub mod compare;
 pub mod demo;
 pub mod records;
 pub mod report;
+pub mod scrape;
 pub mod serve;
 pub mod simulate;
 pub mod token;
@@ -60,6 +62,8 @@ pub enum Command {
     Demo(demo::DemoArgs),
     /// Print the numbers of a running tap, of records files or of captured bodies.
     Report(report::ReportArgs),
+    /// Ask an engine why acceptance numbers do not show up, and say what to change.
+    Check(check::CheckArgs),
     /// Compare runs with intervals, and say when there is no evidence of a difference.
     Compare(compare::CompareArgs),
     /// Run the simulated engine alone, for tests and benchmarks.

@@ -10,14 +10,18 @@ use crate::cli::serve::{Inject, Ready, ServeArgs};
 use crate::cli::token;
 use crate::proxy::UpstreamAddress;
 use crate::record::EngineName;
+use crate::scrape::{self, Target};
 use crate::stats::Facet;
 use crate::store::records::RecordsSettings;
 use crate::tap::{AskSglang, ExposeUsage, TagSource};
 
+/// An engine is not to be flooded.
+const SHORTEST_SCRAPE: Duration = Duration::from_millis(10);
+
 /// Settings of a serving instance.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Listen addresses and their engines; at least one.
+    /// Listen addresses and their engines; none where only the engine's metrics page is read.
     pub lanes: Vec<(SocketAddr, UpstreamAddress)>,
     /// Threads that serve clients.
     pub workers: NonZeroUsize,
@@ -53,6 +57,8 @@ pub struct Config {
     pub admin_token: Option<String>,
     /// Whether `/metrics` asks for it too.
     pub protect_metrics: bool,
+    /// The engine's metrics page, where it is read.
+    pub scrape: Option<scrape::Settings>,
     /// The records file, where one is wanted.
     pub records: Option<RecordsSettings>,
     /// What the user noted, for the manifest.
@@ -90,8 +96,20 @@ impl Config {
             .upstream
             .clone()
             .map(|upstream| (args.listen, upstream));
-        let lanes: Vec<_> = first.into_iter().chain(args.lane.iter().cloned()).collect();
+        let mut lanes: Vec<_> = first.into_iter().chain(args.lane.iter().cloned()).collect();
         check_addresses(&lanes, args.admin_listen)?;
+        let scrape = scrape_settings(args, &lanes)?;
+        if args.scrape.scrape_only {
+            lanes.clear();
+        } else if lanes.is_empty() {
+            return Err(ConfigError {
+                flag: "--upstream",
+                value: String::new(),
+                problem: "there is no engine to pass requests to; name it with --upstream URL, or read its metrics page \
+                          alone with --scrape-only"
+                    .to_owned(),
+            });
+        }
         Ok(Self {
             lanes,
             workers: args.workers,
@@ -114,6 +132,7 @@ impl Config {
             metric_facet: args.metric_facet,
             admin_token: read_token(args)?,
             protect_metrics: args.protect_metrics,
+            scrape,
             records: args.records.records.clone().map(|path| RecordsSettings {
                 path,
                 max_bytes: args.records.records_max_bytes,
@@ -124,6 +143,45 @@ impl Config {
             notes: notes(&args.records.note)?,
         })
     }
+}
+
+/// The pages: those that were named, else one of each engine.
+fn scrape_settings(
+    args: &ServeArgs,
+    lanes: &[(SocketAddr, UpstreamAddress)],
+) -> Result<Option<scrape::Settings>, ConfigError> {
+    let scrape = &args.scrape;
+    if scrape.no_scrape {
+        return Ok(None);
+    }
+    for (flag, value) in [
+        ("--scrape-interval", scrape.scrape_interval),
+        ("--scrape-timeout", scrape.scrape_timeout),
+    ] {
+        if value < SHORTEST_SCRAPE {
+            return Err(ConfigError {
+                flag,
+                value: humantime::format_duration(value).to_string(),
+                problem: "should be at least 10ms".to_owned(),
+            });
+        }
+    }
+    let is_asked_for = !scrape.scrape.is_empty() || scrape.scrape_only;
+    let mut targets = scrape.scrape.clone();
+    if targets.is_empty() {
+        for (_, upstream) in lanes {
+            let target = Target::Engine(format!("http://{upstream}"));
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
+        }
+    }
+    Ok(Some(scrape::Settings {
+        targets,
+        is_asked_for,
+        interval: scrape.scrape_interval,
+        timeout: scrape.scrape_timeout,
+    }))
 }
 
 fn notes(given: &[(String, String)]) -> Result<BTreeMap<String, String>, ConfigError> {

@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::export::table::Look;
 use crate::export::{By, Query, Summary, summary, table};
 use crate::proxy::{UpstreamAddress, UpstreamAddressError};
+use crate::scrape::{self, Target};
 use crate::serve::{Instance, StartError};
 use crate::simulate::traffic::{self, Outcomes, Tally, Traffic};
 use crate::simulate::{Acceptance, AcceptanceError, Engine, EngineKind, Model, Settings, Totals};
@@ -174,6 +175,12 @@ fn tap_settings(args: &DemoArgs, engine_url: &str) -> Result<Config, UpstreamAdd
         metric_facet: None,
         admin_token: None,
         protect_metrics: false,
+        scrape: Some(scrape::Settings {
+            targets: vec![Target::Engine(engine_url.to_owned())],
+            is_asked_for: false,
+            interval: Duration::from_secs(1),
+            timeout: Duration::from_secs(2),
+        }),
         records: None,
         notes: BTreeMap::new(),
     })

@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
+use crate::check::CheckError;
 use crate::cli::simulate::SimulateError;
 use crate::compare::CompareError;
 use crate::config::ConfigError;
 use crate::demo::DemoError;
 use crate::logs::LogError;
-use crate::report::ReportError;
+use crate::report::{ReportError, ServerError};
 use crate::serve::StartError;
 
 /// Exit code for a wrong flag or value; clap uses it too.
@@ -28,6 +29,9 @@ pub enum Error {
     /// The tap could not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// The check failed.
+    #[error(transparent)]
+    Check(#[from] CheckError),
     /// The report failed.
     #[error(transparent)]
     Report(#[from] ReportError),
@@ -49,10 +53,15 @@ impl Error {
     /// The exit code.
     pub fn code(&self) -> ExitCode {
         match self {
-            Error::Log(_) | Error::Config(_) => USAGE.into(),
+            Error::Log(_)
+            | Error::Config(_)
+            | Error::Check(CheckError::NotAllowed { .. } | CheckError::Key { .. }) => USAGE.into(),
             Error::Simulate(SimulateError::Flag { .. })
             | Error::Report(
-                ReportError::Token { .. } | ReportError::Query(_) | ReportError::NoStatistics,
+                ReportError::Token { .. }
+                | ReportError::Query(_)
+                | ReportError::NoStatistics
+                | ReportError::Server(ServerError::NoServer),
             ) => USAGE.into(),
             _ => ExitCode::FAILURE,
         }

@@ -18,10 +18,11 @@
 //! ```
 //!
 //! [`proxy`] knows HTTP and no LLM word. [`tap`] knows where to look. [`engines`] knows each wire shape, and nothing
-//! else does. [`runs`] tells the tap which run a request belongs to. [`stats`] knows records only. [`export`] and [`admin`] only read. `tests/architecture.rs` guards the
+//! else does. [`runs`] tells the tap which run a request belongs to. [`scrape`] reads what the engine counts itself. [`stats`] knows records only. [`export`] and [`admin`] only read. `tests/architecture.rs` guards the
 //! arrows.
 
 pub mod admin;
+pub mod check;
 pub mod cli;
 pub mod clock;
 pub mod compare;
@@ -38,6 +39,7 @@ pub mod record;
 pub mod report;
 pub mod run;
 pub mod runs;
+pub mod scrape;
 pub mod serve;
 pub mod simulate;
 pub mod stats;

@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::cli::report::{ReportArgs, ReportFormat};
+use crate::cli::report::{ReportArgs, ReportFormat, ReportSource};
 use crate::cli::token;
 use crate::export::query::facet_in;
 use crate::export::{By, Query, QueryError};
@@ -18,10 +18,12 @@ mod gather;
 mod labels;
 mod render;
 mod response;
+mod server;
 
 pub use fetch::FetchError;
 pub use gather::SourceError;
 pub use labels::LabelsError;
+pub use server::ServerError;
 
 pub(crate) use gather::{list_of_runs, narrow, wants};
 
@@ -55,6 +57,9 @@ pub enum ReportError {
     /// A file could not be read, or there is nothing in it.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// There are no counters of an engine.
+    #[error(transparent)]
+    Server(#[from] ServerError),
     /// The labels could not be read.
     #[error(transparent)]
     Labels(#[from] LabelsError),
@@ -114,6 +119,15 @@ pub async fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<(), ReportErr
         || args.bodies.is_some();
     if needs_exchanges && args.window != Window::All {
         return Err(ReportError::NoStatistics);
+    }
+    if args.source == ReportSource::Server {
+        let others = needs_exchanges || !args.by.is_empty();
+        if others || !matches!(args.format, ReportFormat::Table | ReportFormat::Json) {
+            return Err(ServerError::NoServer.into());
+        }
+        server::run(args, &query, token, out).await?;
+        out.flush()?;
+        return Ok(());
     }
     let mut report = if needs_exchanges {
         let wanted = Wanted {

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::error::{CUT, Error};
 use crate::proxy::Stopped;
 use crate::serve::Instance;
-use crate::{compare, demo, logs, report};
+use crate::{check, compare, demo, logs, report};
 
 /// Runs the command.
 ///
@@ -37,6 +37,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
                 Err(error) if !error.is_closed_pipe() => Err(error.into()),
                 _ => Ok(ExitCode::SUCCESS),
             },
+            Command::Check(args) => Ok(check::run(&args, &mut std::io::stdout()).await?),
             Command::Compare(args) => match compare::run(&args, &mut std::io::stdout()).await {
                 Err(error) if !error.is_closed_pipe() => Err(error.into()),
                 _ => Ok(ExitCode::SUCCESS),

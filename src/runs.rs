@@ -177,6 +177,13 @@ impl Runs {
         }
     }
 
+    /// The value of a property that holds now; of the first lane that showed one.
+    pub fn shown(&self, property: Property) -> Option<String> {
+        let state = self.lock();
+        let mut watches = state.watches.values();
+        watches.find_map(|watches| Some(watches.get(&property)?.holds().to_owned()))
+    }
+
     /// Values that come by turns.
     pub fn alternations(&self) -> Vec<Alternation> {
         let state = self.lock();

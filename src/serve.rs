@@ -20,12 +20,15 @@ use crate::export::{self, prometheus::BuildInfo};
 use crate::logs;
 use crate::observation::{Observation, ObservationSink};
 use crate::proxy::{Lane, Stop, Stopped, Workers};
-use crate::runs::Runs;
+use crate::runs::{Property, Runs};
+use crate::scrape;
 use crate::stats::Statistics;
 use crate::store::ObservationRing;
 use crate::store::records::{Manifest, OpenError, RecordsCounters, RecordsFile, RecordsSink};
 use crate::switch::InjectSwitch;
 use crate::tap::{Tap, TapSettings};
+
+mod sums;
 
 /// How long the end may wait for the disk.
 const RECORDS_PATIENCE: Duration = Duration::from_secs(5);
@@ -172,9 +175,24 @@ impl Instance {
         let workers =
             Workers::start(config.workers, lanes, &counters, &stop).map_err(StartError::Workers)?;
 
-        let upstream = config
-            .ready_needs_upstream
-            .then(|| config.lanes[0].1.to_string());
+        let engine = config.lanes.first();
+        let upstream = engine
+            .filter(|_| config.ready_needs_upstream)
+            .map(|(_, upstream)| upstream.to_string());
+        let server = scrape::Server::default();
+        let shown = runs.clone();
+        export::prometheus::register_server(
+            &registry,
+            server.clone(),
+            Arc::new(move || shown.shown(Property::Fingerprint)),
+        )?;
+        let mut admin = JoinSet::new();
+        let stop_admin = CancellationToken::new();
+        if let Some(settings) = config.scrape.clone() {
+            let probe = sums::probe(Arc::clone(&statistics), counters.clone(), runs.clone());
+            let stopped = stop_admin.clone();
+            admin.spawn(scrape::run(settings, server.clone(), probe, stopped));
+        }
         let readiness = Arc::new(Readiness::new(upstream));
         let admin_address = local_address(&admin_listener, config.admin_listen);
         let state = AdminState {
@@ -184,6 +202,7 @@ impl Instance {
             inject,
             manifest: Arc::new(manifest),
             runs,
+            server,
             readiness: Arc::clone(&readiness),
             access: Arc::new(Access::new(
                 admin_address,
@@ -191,8 +210,6 @@ impl Instance {
                 config.protect_metrics,
             )),
         };
-        let mut admin = JoinSet::new();
-        let stop_admin = CancellationToken::new();
         let stopped = stop_admin.clone();
         admin.spawn(admin::serve(
             admin_listener,

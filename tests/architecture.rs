@@ -41,7 +41,12 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
     ("proxy", Some(&["tap", "counters"])),
     ("stats", Some(&["record", "observation", "clock"])),
     ("store", Some(&["record", "observation"])),
-    ("export", Some(&["stats", "store", "record", "observation"])),
+    // It shows times as observations do; what the tap has counted is handed to it.
+    ("scrape", Some(&["observation"])),
+    (
+        "export",
+        Some(&["stats", "store", "record", "observation", "scrape"]),
+    ),
     (
         "admin",
         Some(&[
@@ -52,6 +57,7 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
             "switch",
             "record",
             "runs",
+            "scrape",
         ]),
     ),
     (
@@ -66,7 +72,13 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
             "cli",
             "tap",
             "engines",
+            "scrape",
         ]),
+    ),
+    // It looks at replies with the tap's own observer, and at counters as the scrape does.
+    (
+        "check",
+        Some(&["cli", "scrape", "tap", "engines", "observation"]),
     ),
     // A run is fetched as a report is.
     (
@@ -87,12 +99,12 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
         "cli",
         Some(&[
             "config", "simulate", "report", "demo", "serve", "record", "export", "logs", "proxy",
-            "tap", "store", "stats",
+            "tap", "store", "stats", "scrape",
         ]),
     ),
     (
         "config",
-        Some(&["cli", "record", "proxy", "tap", "store", "stats"]),
+        Some(&["cli", "record", "proxy", "tap", "store", "stats", "scrape"]),
     ),
     ("run", None),
     ("serve", None),

@@ -15,7 +15,7 @@ use std::thread;
 
 use numbers_support::{observation, record, recorded, statistics};
 use spectap::cli::compare::{CompareArgs, CompareFormat};
-use spectap::cli::report::{ReportArgs, ReportFormat};
+use spectap::cli::report::{ReportArgs, ReportFormat, ReportSource};
 use spectap::compare::run;
 use spectap::export::table::Look;
 use spectap::export::{By, Query, snapshot, summary, table};
@@ -315,6 +315,7 @@ async fn report(observations: Vec<Observation>, draft_cost: Option<f64>) -> Stri
         from,
         bodies: None,
         format: ReportFormat::Table,
+        source: ReportSource::Requests,
         by: vec![By::Model],
         filter: Vec::new(),
         window: Window::All,

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use spectap::proxy::fuzzing as proxy;
+use spectap::scrape::fuzzing as scrape;
 use spectap::tap::fuzzing as tap;
 
 type Entry = fn(&[u8]);
@@ -28,6 +29,7 @@ const TARGETS: &[(&str, Entry)] = &[
     ("adapter_llamacpp", tap::adapter_llamacpp),
     ("adapter_others", tap::adapter_others),
     ("heads", proxy::heads),
+    ("exposition", scrape::exposition),
 ];
 
 /// Inputs of one target that are run here; `make fuzz` runs all of them.

@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::thread;
 
 use numbers_support::{aiperf_observations, observation, record, recorded, statistics};
-use spectap::cli::report::{ReportArgs, ReportFormat};
+use spectap::cli::report::{ReportArgs, ReportFormat, ReportSource};
 use spectap::export::table::Look;
 use spectap::export::{By, Query, snapshot, summary, table};
 use spectap::observation::Observation;
@@ -59,6 +59,7 @@ async fn report(from: &str, format: ReportFormat, by: Vec<By>) -> Result<String,
         admin_token_file: None,
         bodies: None,
         format,
+        source: ReportSource::Requests,
         by,
         window: Window::All,
         run: None,
@@ -247,6 +248,7 @@ async fn the_token_is_sent_and_its_lack_is_said_with_the_flag_that_gives_it() {
             admin_token_file: Some(file.clone()),
             bodies: None,
             format,
+            source: ReportSource::Requests,
             by: Vec::new(),
             filter: Vec::new(),
             window: Window::All,

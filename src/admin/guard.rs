@@ -3,7 +3,7 @@
 //! - Bound to loopback: no token is needed, but the Host header must be a loopback name or an IP literal and an Origin
 //!   must be our own. A page that a browser was lured to could otherwise reach the port under a name of its own that it
 //!   points at 127.0.0.1 (DNS rebinding), or send requests across origins.
-//! - Bound to another address without a token: only `/metrics`, `/livez` and `/readyz` answer.
+//! - Bound to another address without a token: only `/metrics` (and `/metrics/engine-names`), `/livez` and `/readyz` answer.
 //! - With a token: everything but those asks for it, and `/metrics` does too if it is protected.
 
 use std::net::{IpAddr, SocketAddr};
@@ -42,7 +42,9 @@ impl Access {
         }
         let open = match request.uri().path() {
             "/livez" | "/readyz" => true,
-            "/metrics" => !self.protect_metrics,
+            "/metrics" | "/metrics/engine-names" | "/metrics/engine-names/metrics" => {
+                !self.protect_metrics
+            }
             _ => self.bound_to_loopback && self.token.is_none(),
         };
         if open {

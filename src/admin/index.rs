@@ -5,6 +5,7 @@ const TEXT: &str = "\
 spectap, admin port
 
 GET  /metrics                Prometheus series (classic text, or OpenMetrics when asked for)
+GET  /metrics/engine-names   the acceptance counters under vLLM's names, for tools that look for those
 GET  /livez                  the process runs
 GET  /readyz                 the engine accepts connections and spectap is not stopping
 GET  /api/v1/summary         the numbers, for people and tools

@@ -1,14 +1,14 @@
 //! `/metrics`: what the registry gathers, as classic text or OpenMetrics.
 
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::response::{IntoResponse, Response};
 use prometheus::TextEncoder;
 
-use crate::export::openmetrics;
+use crate::export::{engine_names, openmetrics};
 
-use super::answer::{ApiError, off_thread};
+use super::answer::{ApiError, off_thread, shown};
 use super::negotiation::{Exposition, preferred};
 use super::router::AdminState;
 
@@ -41,4 +41,30 @@ pub(super) async fn show(
     })
     .await?;
     Ok(([(CONTENT_TYPE, media_type), (VARY, "Accept")], text).into_response())
+}
+
+/// The acceptance counters under vLLM's names.
+pub(super) async fn engine_names(
+    State(state): State<AdminState>,
+    Query(parameters): Query<Vec<(String, String)>>,
+) -> Result<Response, ApiError> {
+    let source = match parameters.as_slice() {
+        [] => None,
+        [(name, value)] if name == "source" => {
+            Some(engine_names::read_source(value).ok_or_else(|| {
+                ApiError::bad_parameter(format!(
+                    "source={}: should be requests or server",
+                    shown(value)
+                ))
+            })?)
+        }
+        _ => {
+            return Err(ApiError::bad_parameter(
+                "there is only the parameter source, requests or server",
+            ));
+        }
+    };
+    let text = off_thread(move || Ok(engine_names::page(&state.statistics, &state.server, source)))
+        .await?;
+    Ok(([(CONTENT_TYPE, CLASSIC)], text).into_response())
 }

@@ -29,7 +29,7 @@ pub(super) async fn snapshot(
 }
 
 fn take(state: &AdminState, query: &Query) -> Snapshot {
-    let mut snapshot = snapshot_of(&state.statistics, query);
+    let mut snapshot = snapshot_of(&state.statistics, query).beside(&state.server);
     snapshot.manifests = vec![Manifest::clone(&state.manifest)];
     let alternations = state.runs.alternations();
     snapshot

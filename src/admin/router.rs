@@ -9,6 +9,7 @@ use axum::routing::get;
 use prometheus::Registry;
 
 use crate::runs::Runs;
+use crate::scrape::Server;
 use crate::stats::Statistics;
 use crate::store::ObservationRing;
 use crate::store::records::Manifest;
@@ -34,6 +35,8 @@ pub struct AdminState {
     pub manifest: Arc<Manifest>,
     /// The runs of `/api/v1/runs`.
     pub runs: Runs,
+    /// What the engine counts itself.
+    pub server: Server,
     /// What `/readyz` tells.
     pub readiness: Arc<Readiness>,
     /// Who may read what.
@@ -46,6 +49,9 @@ pub fn router(state: AdminState) -> Router {
     Router::new()
         .route("/", get(index::show))
         .route("/metrics", get(metrics::show))
+        .route("/metrics/engine-names", get(metrics::engine_names))
+        // AIPerf puts `/metrics` behind every address that does not end so.
+        .route("/metrics/engine-names/metrics", get(metrics::engine_names))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/api/v1/summary", get(numbers::summary))

@@ -72,6 +72,8 @@ pub(super) async fn begin(
                 "the body must be {{\"name\":\"…\"}}, or {{}} for the time as its name ({error})"
             ))
         })?;
+    // What the engine has counted so far belongs to the run that ends.
+    state.server.read_now().await;
     let run = state.runs.begin(wanted.name.as_deref())?;
     tracing::info!(
         run = &*run.name,

@@ -82,6 +82,11 @@ pub struct ReportArgs {
     #[arg(long, value_name = "NAME", env = "SPECTAP_REPORT_RUN")]
     pub run: Option<String>,
 
+    /// Which numbers: those of the requests that went through the tap, the engine's own counters of the whole server, or both.
+    /// With server, --from may also be the address of an engine or of its metrics page: no tap is needed then.
+    #[arg(long, value_enum, default_value_t, env = "SPECTAP_REPORT_SOURCE")]
+    pub source: ReportSource,
+
     /// Also the figures that AIPerf has only in its files.
     #[arg(long, value_parser = parse_switch, env = "SPECTAP_REPORT_ALL")]
     pub all: bool,
@@ -103,6 +108,18 @@ fn read_ratio(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|ratio: &f64| ratio.is_finite() && *ratio >= 0.0)
         .ok_or_else(|| "should be a number from 0 on, such as 0.05".to_owned())
+}
+
+/// Where the numbers come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ReportSource {
+    /// The records of single requests
+    #[default]
+    Requests,
+    /// The engine's own counters
+    Server,
+    /// One below the other
+    Both,
 }
 
 /// Forms of a report.

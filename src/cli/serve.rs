@@ -24,7 +24,7 @@ const MOST_WORKERS: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 pub struct ServeArgs {
     /// The engine behind the tap, host and port only; paths pass through as clients send them.
     #[arg(long, value_name = "URL", value_parser = UpstreamAddress::parse, env = "SPECTAP_UPSTREAM",
-          required_unless_present = "lane")]
+          required_unless_present_any = ["lane", "scrape"])]
     pub upstream: Option<UpstreamAddress>,
 
     /// Where clients connect. Loopback unless told.
@@ -140,6 +140,10 @@ pub struct ServeArgs {
     /// Ask for the token on /metrics as well. Needs --admin-token-file.
     #[arg(long, value_parser = parse_switch, env = "SPECTAP_PROTECT_METRICS")]
     pub protect_metrics: bool,
+
+    /// What the engine counts itself.
+    #[command(flatten)]
+    pub scrape: super::scrape::ScrapeArgs,
 
     /// The records file.
     #[command(flatten)]

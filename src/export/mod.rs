@@ -7,6 +7,7 @@
 pub mod categories;
 pub mod compare;
 pub mod csv;
+pub mod engine_names;
 pub mod figures;
 pub mod markdown;
 pub mod openmetrics;

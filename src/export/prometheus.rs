@@ -19,7 +19,10 @@ use crate::stats::{Counts, GroupKey, Statistics};
 mod acceptance;
 mod budget;
 mod series;
+mod server;
 mod traffic;
+
+pub use server::register as register_server;
 
 use budget::Budget;
 use series::{Labels, Series};

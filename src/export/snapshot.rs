@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::query::Query;
 use crate::record::EngineName;
+use crate::scrape::{Coverage, Server, ServerFigures, Stretch};
 use crate::stats::{
     FacetValue, Finding, Group, GroupKey, MOST_GROUPS, OTHER, Period, Statistics, Window,
 };
@@ -38,8 +39,38 @@ pub struct Snapshot {
     /// What only the tap itself can know about these figures.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub findings: Vec<Finding>,
+    /// What the engine's own counters say of the same stretch; absent where they are not read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub server: Option<ServerFigures>,
+    /// How much of that the records hold; absent where it can't be told.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub coverage: Option<Coverage>,
     /// The groups in the order of their keys.
     pub groups: Vec<SnapshotGroup>,
+}
+
+impl Snapshot {
+    /// The same with what the engine's own counters say. Neither tags nor wire shapes are on the engine's page, so a
+    /// snapshot that is narrowed to one has none.
+    #[must_use]
+    pub fn beside(mut self, server: &Server) -> Self {
+        let stretch = match (&self.run, self.window, self.period.from) {
+            (Some(run), Window::All, _) => Stretch::Run(run.clone()),
+            // A run's part of a window is nothing that the counters could tell.
+            (Some(_), _, _) => return self,
+            (None, Window::All, _) => Stretch::All,
+            (None, _, Some(from)) => Stretch::Since(from.0),
+            (None, _, None) => return self,
+        };
+        if self.filter.tag.is_some() || self.filter.engine.is_some() {
+            return self;
+        }
+        self.server = server.figures(&stretch, self.filter.model.as_deref());
+        if self.filter.model.is_none() {
+            self.coverage = server.coverage(&stretch);
+        }
+        self
+    }
 }
 
 /// What a snapshot or a summary was narrowed to; members that narrow nothing are absent.
@@ -90,6 +121,8 @@ pub fn snapshot(statistics: &Statistics, query: &Query) -> Snapshot {
             engine: query.engine,
         },
         findings,
+        server: None,
+        coverage: None,
         groups: selected
             .groups
             .into_iter()

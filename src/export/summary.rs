@@ -11,6 +11,7 @@ use super::query::{By, Query};
 use super::snapshot::{Filter, Snapshot, SnapshotGroup, snapshot};
 use crate::observation::{Acceptance, Reason};
 use crate::record::AcceptanceHistogram;
+use crate::scrape::Coverage;
 use crate::stats::advice::{self, Advice};
 use crate::stats::progress::ReplyPart;
 use crate::stats::relation::{self, Relation};
@@ -18,10 +19,13 @@ use crate::stats::survival::{self, Survival};
 use crate::stats::{FacetValue, Finding, Group, Period, Statistics, Window, findings};
 use crate::store::records::Manifest;
 
+mod absence;
 pub mod metrics;
+mod server;
 mod throughput;
 
 pub use metrics::{Metric, Metrics};
+pub use server::{ModelSummary, PositionShare, RankSummary, ServerSummary};
 
 /// Groups that get intervals, survival, gain, advice and findings; with more of them none does, since an interval alone
 /// takes a thousand draws.
@@ -59,9 +63,9 @@ pub struct Summary {
     /// What goes along with acceptance length.
     pub relations: Vec<Relation>,
     /// What the engine's own counters say: null while they are not read.
-    pub server: (),
-    /// Share of the engine's steps that the records hold: null while the engine's counters are not read.
-    pub coverage: (),
+    pub server: Option<ServerSummary>,
+    /// How much of the engine's work the records hold: null where that can't be told.
+    pub coverage: Option<Coverage>,
     /// What a person should know about these figures.
     pub findings: Vec<Finding>,
     /// The same by what the query groups by; empty without `by`.
@@ -134,7 +138,10 @@ impl Detail {
             survival: survival::curve(&pooled.histogram, &evidence.widths),
             gain: metrics::of_gain(group),
             advice: (pooled.records > 0).then(|| advice::of(pooled, evidence)),
-            findings: findings::of(group),
+            findings: findings::of(group)
+                .into_iter()
+                .chain(absence::of(group))
+                .collect(),
         }
     }
 }
@@ -221,12 +228,13 @@ pub fn of_snapshot(snapshot: &Snapshot, by: &[By]) -> Summary {
             .iter()
             .cloned()
             .chain(detail.findings)
+            .chain(snapshot.coverage.as_ref().and_then(absence::of_coverage))
             .collect(),
         along_the_reply: whole.evidence.progress.parts(),
         relations: relation::of(&whole.evidence.samples),
         sequences: sequences(&whole, of_all),
-        server: (),
-        coverage: (),
+        server: snapshot.server.as_ref().map(ServerSummary::of),
+        coverage: snapshot.coverage.clone(),
         groups: parts
             .into_iter()
             .map(|(parts, group)| {

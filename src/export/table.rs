@@ -13,12 +13,14 @@ mod beyond;
 mod by_group;
 mod categories;
 mod grid;
+mod server;
 
-pub use absence::sentence as why_nothing;
+pub use absence::{advice, sentence as why_nothing};
 pub use beyond::{beyond, cost_wanted, draft_depth};
 pub use by_group::by_group;
 pub use by_group::name as group_name;
 pub use categories::categories;
+pub use server::{LOW_COVERAGE, coverage, server};
 
 /// How a table looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

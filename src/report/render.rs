@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::ReportError;
 use super::gather::Widths;
-use crate::cli::report::{ReportArgs, ReportFormat};
+use crate::cli::report::{ReportArgs, ReportFormat, ReportSource};
 use crate::export::categories::{self, Matrix};
 use crate::export::summary::GroupSummary;
 use crate::export::table::{self, Look};
@@ -56,7 +56,7 @@ impl Report {
         let matrix = self.matrix.as_ref().filter(|_| args.by.contains(&By::Tag));
         match args.format {
             ReportFormat::Table => {
-                self.print_table(matrix, look, args.draft_cost.is_some(), out)?;
+                self.print_table(matrix, look, args, out)?;
             }
             ReportFormat::Json => self.print_json(matrix, look, out)?,
             ReportFormat::Csv => {
@@ -82,9 +82,10 @@ impl Report {
         &self,
         matrix: Option<&Matrix>,
         look: Look,
-        cost_given: bool,
+        args: &ReportArgs,
         out: &mut dyn Write,
     ) -> Result<(), ReportError> {
+        let (cost_given, source) = (args.draft_cost.is_some(), args.source);
         let draft_depth = |advice: Option<&Advice>| {
             let wanted = advice.filter(|advice| cost_given || advice.measured_cost.is_some());
             wanted.map(table::draft_depth)
@@ -94,6 +95,19 @@ impl Report {
         let advice = self.summary.advice.as_ref();
         let cost_wanted = || advice.map(table::cost_wanted).unwrap_or_default();
         write!(out, "{}", draft_depth(advice).unwrap_or_else(cost_wanted))?;
+        let coverage = self.summary.coverage.as_ref();
+        // Low coverage is a finding, which stands there already.
+        if let Some(coverage) = coverage.filter(|_| source == ReportSource::Both) {
+            writeln!(out, "\n{}", table::coverage(coverage))?;
+        }
+        if let Some(server) = self
+            .summary
+            .server
+            .as_ref()
+            .filter(|_| source == ReportSource::Both)
+        {
+            write!(out, "\n{}", table::server(server, look))?;
+        }
         if let Some(traffic) = table::traffic("Traffic", &self.summary.metrics, look) {
             write!(out, "\n{traffic}")?;
         }

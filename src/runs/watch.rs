@@ -35,6 +35,11 @@ impl Watch {
         }
     }
 
+    /// The value that holds.
+    pub(super) fn holds(&self) -> &str {
+        &self.holds
+    }
+
     /// An exchange showed this value. Gives the value that held before, when it is gone for good.
     pub(super) fn see(&mut self, value: &str) -> Option<String> {
         if value == self.holds {

@@ -4,9 +4,10 @@ use serde_json::json;
 
 use crate::server::{Server, observation, within};
 
-const PATHS: [&str; 8] = [
+const PATHS: [&str; 9] = [
     "/",
     "/metrics",
+    "/metrics/engine-names",
     "/livez",
     "/readyz",
     "/api/v1/summary",

@@ -48,6 +48,8 @@ pub(crate) struct Choice {
     pub(crate) clock: Clock,
     /// Facet that the acceptance counters carry.
     pub(crate) facet: Option<Facet>,
+    /// The engine's counters.
+    pub(crate) scraped: spectap::scrape::Server,
 }
 
 impl Server {
@@ -85,6 +87,7 @@ impl Server {
                 Default::default(),
             )),
             runs: runs.clone(),
+            server: choice.scraped,
             readiness: readiness.clone(),
             access: Arc::new(Access::new(
                 choice.believed.unwrap_or(address),

@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use super::series::Labels;
 use crate::stats::OTHER;
 
-/// Series beside those of the statistics: the tap's own counters and the process's.
-const RESERVED: usize = 400;
+/// Series beside those of the statistics: the tap's own counters, the process's, and the engine's own counters.
+const RESERVED: usize = 550;
 
 /// Series that one model can take: its counters and all its histograms.
 const OF_MODEL: usize = 240;

@@ -43,6 +43,10 @@ impl Samples {
         Self::new(series, MetricType::COUNTER)
     }
 
+    pub(super) fn gauge(series: &Series) -> Self {
+        Self::new(series, MetricType::GAUGE)
+    }
+
     pub(super) fn histogram(series: &Series) -> Self {
         Self::new(series, MetricType::HISTOGRAM)
     }
@@ -63,6 +67,24 @@ impl Samples {
         let mut counter = Counter::default();
         counter.set_value(value as f64);
         let mut metric = Metric::from_label(pairs(labels, more));
+        metric.set_counter(counter);
+        self.metrics.push(metric);
+    }
+
+    /// Adds a gauge's value, with labels of its own.
+    pub(super) fn show(&mut self, labels: &[(&str, &str)], value: f64) {
+        let mut gauge = Gauge::default();
+        gauge.set_value(value);
+        let mut metric = Metric::from_label(sorted(labels.to_vec()));
+        metric.set_gauge(gauge);
+        self.metrics.push(metric);
+    }
+
+    /// Adds a counter's value, with labels of its own.
+    pub(super) fn add(&mut self, labels: &[(&str, &str)], value: u64) {
+        let mut counter = Counter::default();
+        counter.set_value(value as f64);
+        let mut metric = Metric::from_label(sorted(labels.to_vec()));
         metric.set_counter(counter);
         self.metrics.push(metric);
     }
@@ -107,11 +129,16 @@ fn pairs(labels: &Labels, more: &[(&str, &str)]) -> Vec<LabelPair> {
         labels.tag.as_deref().map(|tag| ("tag", tag)),
         labels.facet,
     ];
-    let mut all: Vec<(&str, &str)> = common
-        .into_iter()
-        .flatten()
-        .chain(more.iter().copied())
-        .collect();
+    sorted(
+        common
+            .into_iter()
+            .flatten()
+            .chain(more.iter().copied())
+            .collect(),
+    )
+}
+
+fn sorted(mut all: Vec<(&str, &str)>) -> Vec<LabelPair> {
     all.sort_unstable();
     all.into_iter()
         .map(|(name, value)| {

@@ -8,8 +8,8 @@ use super::throughput;
 use crate::stats::interval::{self, FEW_REQUESTS, Interval, SEED};
 use crate::stats::{Distribution, Group, Pooled, RecordColumn, TrafficColumn, ViewName, gain};
 
-const TOKEN_WEIGHTED_LENGTH: &str = "spec_decode_token_weighted_acceptance_length";
-const OVERALL_RATE: &str = "spec_decode_overall_draft_acceptance_rate";
+pub(super) const TOKEN_WEIGHTED_LENGTH: &str = "spec_decode_token_weighted_acceptance_length";
+pub(super) const OVERALL_RATE: &str = "spec_decode_overall_draft_acceptance_rate";
 
 /// Tag, unit and scale of the per-request figures of the records.
 const RECORDS: [(&str, &str, RecordColumn, f64); 6] = [

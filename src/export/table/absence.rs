@@ -69,7 +69,8 @@ fn names(reasons: &BTreeMap<Reason, u64>) -> String {
     }
 }
 
-fn advice(reason: Reason) -> &'static str {
+/// What a reason means, and what to set where something helps.
+pub fn advice(reason: Reason) -> &'static str {
     match reason {
         Reason::NGt1 => "vLLM sends none for n > 1; ask for one sequence",
         Reason::MultiPrompt => {

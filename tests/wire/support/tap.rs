@@ -37,6 +37,8 @@ impl Tap {
             "--admin-listen=127.0.0.1:0",
             "--upstream",
             &upstream,
+            // The engines of these tests count every connection.
+            "--no-scrape",
         ];
         let cli = Cli::try_parse_from(base.iter().chain(flags)).unwrap();
         let Command::Serve(args) = cli.command else {
