@@ -206,7 +206,10 @@ fn scrape_settings(
     let is_asked_for = !scrape.scrape.is_empty() || scrape.scrape_only;
     let mut targets = scrape.scrape.clone();
     if targets.is_empty() {
-        for (_, upstream) in lanes {
+        // The page is read in clear text over TCP only; of other engines nobody has asked for it.
+        let plain =
+            |upstream: &&UpstreamAddress| !upstream.is_tls() && upstream.socket_path().is_none();
+        for upstream in lanes.iter().map(|(_, upstream)| upstream).filter(plain) {
             let target = Target::Engine(upstream.url());
             if !targets.contains(&target) {
                 targets.push(target);
