@@ -3,7 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prometheus::IntGauge;
 use tokio::net::{TcpListener, TcpStream};
@@ -19,6 +19,9 @@ const OWN_FILES: u64 = 128;
 
 /// Pause after an accept that failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Time between two lines in the log about accepts that fail.
+const TOLD_AGAIN: Duration = Duration::from_secs(60);
 
 /// Linux's numbers for "too many open files", of the process and of the system.
 const NO_FILES: [i32; 2] = [24, 23];
@@ -36,6 +39,10 @@ pub(super) struct Door {
     counters: TapCounters,
     /// Accepts that failed in a row.
     failed: u64,
+    /// When the log last heard of it. At the limit files come and go, and accepts with them.
+    told: Option<Instant>,
+    /// Whether it heard of the failures that go on now.
+    is_told: bool,
 }
 
 /// The place of one client, for as long as its socket is open.
@@ -51,6 +58,8 @@ impl Door {
             seats,
             counters,
             failed: 0,
+            told: None,
+            is_told: false,
         }
     }
 
@@ -98,7 +107,9 @@ impl Door {
             .raw_os_error()
             .is_some_and(|code| NO_FILES.contains(&code));
         self.pauses(if no_files { "file_limit" } else { "error" });
-        if self.failed == 0 {
+        let is_due = self.told.is_none_or(|told| told.elapsed() >= TOLD_AGAIN);
+        if self.failed == 0 && is_due {
+            (self.told, self.is_told) = (Some(Instant::now()), true);
             tracing::warn!(%error, "can not accept a connection; clients wait");
         }
         self.failed += 1;
@@ -106,10 +117,10 @@ impl Door {
     }
 
     fn recovered(&mut self) {
-        if self.failed > 0 {
+        if std::mem::take(&mut self.is_told) {
             tracing::info!(tries = self.failed, "connections are accepted again");
-            self.failed = 0;
         }
+        self.failed = 0;
     }
 
     fn pauses(&self, reason: &str) {

@@ -134,6 +134,7 @@ fn serve_with_files(
     let upstream = format!("http://{engine}");
     let base = [
         "serve",
+        "--no-scrape",
         "--listen=127.0.0.1:0",
         "--admin-listen=127.0.0.1:0",
         "--upstream",

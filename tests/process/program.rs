@@ -63,6 +63,8 @@ impl Running {
             "--admin-listen=127.0.0.1:0",
             "--upstream",
             &upstream,
+            // The engines of these tests count every connection.
+            "--no-scrape",
         ];
         let arguments: Vec<&str> = base.iter().chain(flags).copied().collect();
         Self::start_serving(&mut spectap(&arguments))

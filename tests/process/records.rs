@@ -152,7 +152,6 @@ fn the_numbers_of_a_records_file_equal_those_of_the_tap_that_wrote_it() {
             format,
             "--note=drafter=made-up",
             // A file has none of the engine's own counters.
-            "--no-scrape",
         ];
         let (tap, data, admin) = Running::serve(address, &flags);
         for round in 0..24 {
