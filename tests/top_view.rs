@@ -1,6 +1,10 @@
 //! The terminal view: frames at several sizes, what the keys do, and that its figures are the summary's.
 
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test ends at the first surprise"
+)]
 
 mod numbers_support;
 
