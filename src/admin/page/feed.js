@@ -3,7 +3,9 @@
 import { ask, ApiError } from './session.js';
 import { filter } from './view.js';
 
-const SILENCE = 6_000; // The tap speaks once a second.
+// A tap speaks once a second; one with very many exchanges takes longer to sum them up. One that is gone shows at once, unless
+// the network between swallows that.
+const SILENCE = 90_000;
 const PAUSES = [500, 1_000, 2_000, 4_000];
 
 // RFC 7396: members that changed, null for those that went.
