@@ -14,12 +14,16 @@
 //!                         ▼
 //!          stats (pooled, distributions, groups) + store (recent observations)
 //!                         ▼
-//!          export: Prometheus, JSON, console table ──► admin listener, report
+//!          export: Prometheus, JSON, console table ──► admin listener with its page, report, top
 //! ```
 //!
 //! [`proxy`] knows HTTP and no LLM word. [`tap`] knows where to look. [`engines`] knows each wire shape, and nothing
-//! else does. [`runs`] tells the tap which run a request belongs to. [`scrape`] reads what the engine counts itself. [`stats`] knows records only. [`export`] and [`admin`] only read. `tests/architecture.rs` guards the
-//! arrows.
+//! else does. [`runs`] tells the tap which run a request belongs to. [`stats`] knows records only. [`scrape`] reads what
+//! the engine counts itself, beside all that. [`export`] and [`admin`] only read. `tests/architecture.rs` guards the arrows.
+//!
+//! [`serve`] puts the parts together. [`report`], [`compare`] and [`top`] ask a running tap, or read what one kept;
+//! [`check`] and [`verify`] ask the engine; [`control`] is for probes. [`simulate`] is an engine to try it all on, and [`demo`]
+//! does.
 
 pub mod admin;
 pub mod check;
