@@ -56,6 +56,9 @@ impl Feed {
         loop {
             if let Some(end) = self.text.find("\n\n") {
                 let event: String = self.text.drain(..end + 2).collect();
+                if event.starts_with(':') {
+                    continue;
+                }
                 let name = event.lines().find_map(|line| line.strip_prefix("event: "));
                 let data = event.lines().find_map(|line| line.strip_prefix("data: "));
                 let data = serde_json::from_str(data.unwrap()).unwrap();

@@ -17,6 +17,7 @@ async function look(context, address, { name, width, height, query = '', act, wh
   await page.setViewportSize({ width, height });
   await page.goto(`http://${address}/${query}`);
   await page.waitForSelector('html[data-ready]', { timeout: 60_000 });
+  if (name !== 'empty') await page.waitForSelector('#facet-bars table', { timeout: 60_000 });
   // Two seconds of the feed, so that nothing is half drawn.
   await page.waitForFunction(() => { globalThis.seen ??= Date.now(); return Date.now() - globalThis.seen > 2_000; });
   await act?.(page);

@@ -16,7 +16,7 @@ let at = 0;
 function build() {
   byId('facets').append(
     h('label', { class: 'choice' }, h('span', {}, 'by'), h('select', { id: 'choose-facet', onchange: (event) => change({ facet: event.target.value }) }, FACETS.map(([value, text]) => h('option', { value }, text)))),
-    h('div', { id: 'facet-bars' }));
+    h('div', { id: 'facet-bars' }, h('p', { class: 'quiet' }, 'counting…')));
 }
 
 // Figures by facet are counted by the tap when they are asked for: every ten seconds, and at once after a change.

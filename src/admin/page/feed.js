@@ -3,9 +3,8 @@
 import { ask, ApiError } from './session.js';
 import { filter } from './view.js';
 
-// A tap speaks once a second; one with very many exchanges takes longer to sum them up. One that is gone shows at once, unless
-// the network between swallows that.
-const SILENCE = 90_000;
+// A tap gives a sign of life every two seconds at least.
+const SILENCE = 12_000;
 const PAUSES = [500, 1_000, 2_000, 4_000];
 
 // RFC 7396: members that changed, null for those that went.
@@ -76,6 +75,7 @@ export class Feed {
   }
 
   #take(event) {
+    if (event.startsWith(':')) return;
     const line = (name) => event.split('\n').find((it) => it.startsWith(name))?.slice(name.length);
     const kind = line('event: ');
     const data = JSON.parse(line('data: ') ?? 'null');
