@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 
 // The packages are not kept beside the tests, so that the repository's own files stay apart.
 const PACKAGES = resolve(process.env.SPECTAP_PAGE_PACKAGES ?? '.work/page');
-const SPECTAP = resolve(process.env.SPECTAP_BINARY ?? 'target/debug/spectap');
+export const SPECTAP = resolve(process.env.SPECTAP_BINARY ?? 'target/debug/spectap');
 const require = createRequire(join(PACKAGES, 'node_modules', 'x.js'));
 export const axeSource = require.resolve('axe-core/axe.min.js');
 

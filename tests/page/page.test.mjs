@@ -1,12 +1,14 @@
 // The page in a real Chromium, before a real tap and the simulated engine.
 
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { Spectap, axeSource, browser, fromDisk, until } from './browser.mjs';
+import { promisify } from 'node:util';
+import { SPECTAP, Spectap, axeSource, browser, fromDisk, until } from './browser.mjs';
 
 const ACCEPTANCE = '0.9,0.8,0.7,0.6';
 let chromium; let engine; let tap; let folder;
@@ -226,7 +228,7 @@ test('two tags are compared as the API does, and a run begun on the page is comp
   await done();
 });
 
-test('what the engine does differently shows on the page and in the API within five seconds', async () => {
+test('what the engine does differently shows on the page, in the terminal view and in the API within five seconds', async () => {
   const own = await startTap(engine.address);
   await sendMany(own, 20, { acceptance: 0.95 });
   const { page, done } = await open(own, '?window=1m');
@@ -236,7 +238,15 @@ test('what the engine does differently shows on the page and in the API within f
   await sendMany(own, 20, { acceptance: 0.05 });
   const wanted = (await api(own, 'summary?window=1m')).metrics.spec_decode_token_weighted_acceptance_length.avg;
   assert.ok(wanted < 3, `the API shows ${wanted}`);
-  await until(async () => near(await shown(page, 'length'), wanted), 'the change', 5_000);
+  const inTerminal = async () => {
+    const flags = ['top', '--once', '--format=json', '--window=1m', `http://${own.page}`];
+    const { stdout } = await promisify(execFile)(SPECTAP, flags);
+    return JSON.parse(stdout).summary.metrics.spec_decode_token_weighted_acceptance_length.avg;
+  };
+  await Promise.all([
+    until(async () => near(await shown(page, 'length'), wanted), 'the change on the page', 5_000),
+    until(async () => near(await inTerminal(), wanted), 'the change in the terminal view', 5_000),
+  ]);
   assert.ok(Date.now() - began < 15_000);
   await done();
   await own.stop();
