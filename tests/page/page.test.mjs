@@ -52,7 +52,7 @@ async function sendMany(of, count, options) { for (let sent = 0; sent < count; s
 const api = async (of, path) => (await fetch(`http://${of.page}/api/v1/${path}`)).json();
 
 // Opens the page and holds against it whatever no page may do.
-async function open(of, query = '', { context: options = {}, may = /^$/ } = {}) {
+async function open(of, query = '', { context: options = {}, may = /^$/, prepare = async () => {} } = {}) {
   const context = await chromium.newContext({ viewport: { width: 1440, height: 1000 }, ...options });
   const page = await context.newPage();
   const faults = [];
@@ -60,6 +60,7 @@ async function open(of, query = '', { context: options = {}, may = /^$/ } = {}) 
   page.on('pageerror', (error) => faults.push(String(error)));
   page.on('request', (request) => { const url = new URL(request.url()); if (url.protocol !== 'blob:' && url.host !== of.page) faults.push(`a request to ${url}`); });
   await fromDisk(page);
+  await prepare(page);
   await page.goto(`http://${of.page}/${query}`);
   page.setDefaultTimeout(20_000);
   const done = async () => { await context.close(); assert.deepEqual(faults, []); };
@@ -340,16 +341,15 @@ test('foreign names are text', async () => {
 });
 
 test('ten thousand requests are scrolled and filtered in a twinkling', async () => {
-  const { page, done } = await open(tap, 'api/v1/runs');
   const [one] = (await api(tap, 'requests?limit=1')).requests;
-  await page.route(/\/api\/v1\/requests\?/, (route) => {
+  const prepare = (page) => page.route(/\/api\/v1\/requests\?/, (route) => {
     const query = new URL(route.request().url()).searchParams;
     const from = query.get('after') ? Number(query.get('after')) + 1 : 0;
     const limit = Math.min(Number(query.get('limit')), 12_000 - from);
     const requests = Array.from({ length: limit }, (_, index) => ({ ...one, id: String(from + index), tag: (from + index) % 2 ? 'odd' : 'even', ended_at: new Date(Date.parse(one.ended_at) - from - index).toISOString() }));
     return route.fulfill({ json: { requests, next: String(from + limit - 1), dropped: 0, per_step_dropped: 0 } });
   });
-  await page.goto(`http://${tap.page}/?window=all`);
+  const { page, done } = await open(tap, '?window=all', { prepare });
   await ready(page);
   await until(async () => page.evaluate(() => {
     const place = document.getElementById('rows');
