@@ -17,6 +17,9 @@ use watch::Watch;
 /// Runs that are kept; the oldest go.
 pub const MOST_RUNS: usize = 100;
 
+/// Models of a lane whose k is watched.
+const MOST_WATCHED: usize = 128;
+
 /// Longest name of a run in bytes.
 pub const LONGEST_RUN_NAME: usize = 64;
 
@@ -36,7 +39,15 @@ struct State {
     runs: VecDeque<Run>,
     current: Arc<str>,
     /// By lane.
-    watches: BTreeMap<String, BTreeMap<Property, Watch>>,
+    watches: BTreeMap<String, OfLane>,
+}
+
+/// What the engine behind one lane shows of itself.
+#[derive(Debug, Default)]
+struct OfLane {
+    fingerprint: Option<Watch>,
+    /// By model: one engine may draft a different number of tokens for each of its models.
+    k: BTreeMap<String, Watch>,
 }
 
 /// A run.
@@ -158,6 +169,7 @@ impl Runs {
             .iter()
             .find_map(|record| record.num_spec_tokens)
             .map(|k| k.to_string());
+        let model = observation.model.as_deref().unwrap_or_default();
         let mut state = self.lock();
         if observation.is_success() {
             state.count(observation);
@@ -167,7 +179,7 @@ impl Runs {
             (Property::K, k.as_deref()),
         ] {
             if let Some(value) = value
-                && let Some(change) = state.watch(&observation.lane, property, value)
+                && let Some(change) = state.watch(&observation.lane, model, property, value)
             {
                 let now = self.0.clock.now();
                 tracing::info!(change, "the engine has changed: a run begins");
@@ -181,14 +193,17 @@ impl Runs {
     pub fn alternations(&self) -> Vec<Alternation> {
         let state = self.lock();
         let watches = state.watches.iter().flat_map(|(lane, watches)| {
-            let watches = watches.iter();
+            let fingerprint = watches.fingerprint.iter();
+            let fingerprint = fingerprint.map(|watch| (Property::Fingerprint, watch));
+            let k = watches.k.values().map(|watch| (Property::K, watch));
+            let watches = fingerprint.chain(k);
             watches.map(move |(property, watch)| (lane, property, watch))
         });
         let found = watches.filter_map(|(lane, property, watch)| {
             let (values, n) = watch.alternation()?;
             Some(Alternation {
                 lane: lane.clone(),
-                property: *property,
+                property,
                 values,
                 n,
             })
@@ -247,12 +262,30 @@ impl State {
     }
 
     /// What changed, once it has.
-    fn watch(&mut self, lane: &str, property: Property, value: &str) -> Option<String> {
+    fn watch(
+        &mut self,
+        lane: &str,
+        model: &str,
+        property: Property,
+        value: &str,
+    ) -> Option<String> {
         let watches = match self.watches.get_mut(lane) {
             Some(watches) => watches,
             None => self.watches.entry(lane.to_owned()).or_default(),
         };
-        let watch = watches.entry(property).or_insert_with(|| Watch::new(value));
+        let watch = match property {
+            Property::Fingerprint => watches.fingerprint.get_or_insert_with(|| Watch::new(value)),
+            Property::K => {
+                // Names are copied once; there are few.
+                if !watches.k.contains_key(model) {
+                    if watches.k.len() >= MOST_WATCHED {
+                        return None;
+                    }
+                    watches.k.insert(model.to_owned(), Watch::new(value));
+                }
+                watches.k.get_mut(model)?
+            }
+        };
         let before = watch.see(value)?;
         let name: &str = property.into();
         Some(format!("{name} from {before} to {value} on {lane}"))

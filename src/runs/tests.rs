@@ -129,6 +129,27 @@ fn a_value_that_changed_for_good_begins_a_run() {
 }
 
 #[test]
+fn models_with_different_k_behind_one_engine_are_no_alternation_and_each_is_watched() {
+    let runs = Runs::new(Clock::by_hand(start()));
+    let of = |model: &str, k: u64| Observation {
+        model: Some(model.to_owned()),
+        ..with_k(&runs, k)
+    };
+    for _ in 0..10 * ALTERNATES_AFTER {
+        runs.ended(&of("small", 3), None);
+        runs.ended(&of("large", 5), None);
+    }
+    assert_eq!(runs.alternations(), []);
+    assert_eq!(runs.list().len(), 1);
+    for _ in 0..GONE_AFTER {
+        runs.ended(&of("small", 3), None);
+        runs.ended(&of("large", 6), None);
+    }
+    let change = runs.list()[0].change.clone().unwrap();
+    assert_eq!(change, "k from 5 to 6 on 127.0.0.1:8090");
+}
+
+#[test]
 fn a_fingerprint_that_changed_begins_a_run_and_its_absence_says_nothing() {
     let runs = Runs::new(Clock::by_hand(start()));
     runs.ended(&with_k(&runs, 4), Some("vllm-0.31.0"));
