@@ -14,8 +14,10 @@ use crate::export::table::Look;
 use crate::export::{By, Query, Summary, summary, table};
 use crate::proxy::{UpstreamAddress, UpstreamAddressError};
 use crate::serve::{Instance, StartError};
-use crate::simulate::traffic::{self, Outcomes, Tally, Traffic};
-use crate::simulate::{Acceptance, AcceptanceError, Engine, EngineKind, Model, Settings, Totals};
+use crate::simulate::traffic::{self, Category, Collapse, Outcomes, Tally, Traffic};
+use crate::simulate::{
+    Acceptance, AcceptanceError, Engine, EngineKind, Level, Model, Settings, Totals,
+};
 use crate::tap::{AskSglang, ExposeUsage, TagSource};
 
 /// Models of the demo, and the probability of each draft position to be kept, given that all before it were.
@@ -24,6 +26,33 @@ const MODELS: [(&str, &str); 3] = [
     ("code-32b", "0.93,0.90,0.87,0.84,0.80"),
     ("reasoning-70b", "0.71,0.55,0.42"),
 ];
+
+/// Categories of the demo's requests, and what their text does to a draft.
+const CATEGORIES: [Category; 5] = [
+    Category {
+        tag: "code",
+        factor: 1.06,
+    },
+    Category {
+        tag: "summary",
+        factor: 1.0,
+    },
+    Category {
+        tag: "chat",
+        factor: 0.92,
+    },
+    Category {
+        tag: "translation",
+        factor: 0.8,
+    },
+    Category {
+        tag: "poetry",
+        factor: 0.6,
+    },
+];
+
+/// How many of a hundred clients leave in the middle of a response.
+const LEAVING: u8 = 3;
 
 /// Times of the simulated engine: a first token that can be seen to wait, and steps of a mid-sized model.
 const PREFILL_TIME: Duration = Duration::from_millis(40);
@@ -79,14 +108,19 @@ pub async fn run(
     let tap_url = format!("http://{}", instance.addresses()[0]);
     writeln!(
         out,
+        "The page is at http://{}/ and shows all of it live.\n",
+        instance.admin_address()
+    )?;
+    writeln!(
+        out,
         "A simulated vLLM with {} models answers at {}.",
         MODELS.len(),
         engine.url()
     )?;
     writeln!(
         out,
-        "{} clients reach it through spectap at {tap_url}.",
-        args.concurrency
+        "{} clients reach it through spectap at {tap_url}; the drafter of {} fails after a minute, and recovers.",
+        args.concurrency, MODELS[0].0
     )?;
     writeln!(
         out,
@@ -108,7 +142,10 @@ pub async fn run(
     let tally = Tally::default();
     let traffic = Traffic {
         base_url: tap_url,
-        models: MODELS.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        models: models()?,
+        categories: CATEGORIES.to_vec(),
+        leaving: LEAVING,
+        collapse: Some(collapse()),
         concurrency: args.concurrency.into(),
         requests: args.requests,
         max_tokens: MOST_TOKENS,
@@ -133,8 +170,10 @@ pub async fn run(
     write!(out, "{}", table::spec_decode(&summary))?;
     write!(out, "{}", table::beyond(&summary, Look::default()))?;
     out.flush()?;
-    let totals = engine.log.totals();
+    // A response that its client left is in the log once the engine has noticed.
+    let log = engine.log.clone();
     engine.stop().await;
+    let totals = log.totals();
     Ok(Finished {
         summary,
         totals,
@@ -142,12 +181,30 @@ pub async fn run(
     })
 }
 
+fn models() -> Result<Vec<(String, Acceptance)>, AcceptanceError> {
+    let models = MODELS.iter();
+    models
+        .map(|(name, acceptance)| Ok(((*name).to_owned(), Acceptance::parse(acceptance)?)))
+        .collect()
+}
+
+/// One drafter fails after a minute, recovers, and does so again every five.
+fn collapse() -> Collapse {
+    Collapse {
+        model: MODELS[0].0.to_owned(),
+        from: Duration::from_secs(60),
+        until: Duration::from_secs(120),
+        period: Duration::from_secs(300),
+        factor: 0.45,
+    }
+}
+
 fn engine_settings(seed: u64) -> Result<Settings, AcceptanceError> {
-    let models: Result<Vec<Model>, AcceptanceError> = MODELS
-        .iter()
-        .map(|(name, acceptance)| Ok(Model::new(*name, Acceptance::parse(acceptance)?)))
-        .collect();
-    let mut settings = Settings::new(EngineKind::Vllm, models?);
+    let models = models()?.into_iter();
+    let models = models.map(|(name, acceptance)| Model::new(name, acceptance));
+    let mut settings = Settings::new(EngineKind::Vllm, models.collect());
+    // Steps in order, for the steps of a request on the page and for the depth advice.
+    settings.level = Level::Detailed;
     settings.seed = seed;
     settings.prefill_time = PREFILL_TIME;
     settings.step_time = STEP_TIME;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use simulate_support::engines::{chat, completions, json_of, model, series, until};
 use simulate_support::wire::{body_of, events, exchange, get, post};
 use spectap::simulate::traffic::{self, Tally, Traffic};
-use spectap::simulate::{Counts, Engine, EngineKind, Level, Log, Outcome, Settings};
+use spectap::simulate::{Acceptance, Counts, Engine, EngineKind, Level, Log, Outcome, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
@@ -140,7 +140,13 @@ async fn after_traffic(settings: Settings, page: &str) -> (Log, BTreeMap<String,
     let engine = Engine::start(settings).await.unwrap();
     let traffic = Traffic {
         base_url: engine.url(),
-        models: vec!["m".into(), "other".into()],
+        models: vec![
+            ("m".into(), Acceptance::parse("none").unwrap()),
+            ("other".into(), Acceptance::parse("none").unwrap()),
+        ],
+        categories: Vec::new(),
+        leaving: 0,
+        collapse: None,
         concurrency: 6,
         requests: Some(120),
         max_tokens: 60,
@@ -427,4 +433,27 @@ async fn a_stopped_engine_lets_streams_end_and_takes_no_more() {
     client.read_to_end(&mut answered).await.unwrap();
     assert!(String::from_utf8_lossy(&answered).ends_with("data: [DONE]\n\n\r\n0\r\n\r\n"));
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_request_may_bring_the_acceptance_of_its_own_drafts() {
+    let models = vec![model("m", "0,0")];
+    let engine = Engine::start(Settings { models, ..vllm() }).await.unwrap();
+    let accepted = async |brought: Value| {
+        let asked = chat(json!({"max_tokens": 30, "simulate_acceptance": brought}));
+        let body = json_of(&engine, &asked).await;
+        let numbers = &body["metrics"]["speculative_decoding"];
+        assert_eq!(numbers["num_spec_tokens"], 2, "the model's k stays");
+        numbers["num_accepted_draft_tokens"].as_u64().unwrap()
+    };
+    assert!(accepted(json!([1.0, 1.0])).await > 0);
+    // None, not as many as the model's k, no probability, not a number.
+    for other in [
+        json!(null),
+        json!([1.0]),
+        json!([1.0, 2.0]),
+        json!([1.0, "1"]),
+    ] {
+        assert_eq!(accepted(other).await, 0);
+    }
 }

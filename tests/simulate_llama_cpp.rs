@@ -17,7 +17,7 @@ use simulate_support::engines::{chat, completions, json_of, model, sample, serie
 use simulate_support::wire::{body_of, events, exchange, get, post};
 use simulate_support::{llama_cpp, mask};
 use spectap::simulate::traffic::{self, Tally, Traffic};
-use spectap::simulate::{Engine, EngineKind, Faults, Outcome, Settings};
+use spectap::simulate::{Acceptance, Engine, EngineKind, Faults, Outcome, Settings};
 use tokio_util::sync::CancellationToken;
 
 const ROOT: &str = "tests/fixtures/captures/llama.cpp-11434";
@@ -296,7 +296,13 @@ async fn the_log_agrees_with_the_metrics_and_with_what_was_told() {
     .unwrap();
     let traffic = Traffic {
         base_url: engine.url(),
-        models: vec!["m".into(), "other".into()],
+        models: vec![
+            ("m".into(), Acceptance::parse("none").unwrap()),
+            ("other".into(), Acceptance::parse("none").unwrap()),
+        ],
+        categories: Vec::new(),
+        leaving: 0,
+        collapse: None,
         concurrency: 6,
         requests: Some(120),
         max_tokens: 60,

@@ -38,7 +38,8 @@ pub struct SimulateArgs {
     pub models: Vec<String>,
 
     /// How likely the draft at each position is kept, given that all before it were; as many numbers as drafts per
-    /// step (k). "none" switches speculation off
+    /// step (k). "none" switches speculation off. A request may bring its own as "simulate_acceptance":[…], as many
+    /// numbers as its model has
     #[arg(
         long,
         value_name = "LIST",

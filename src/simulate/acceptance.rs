@@ -61,6 +61,18 @@ impl Acceptance {
         self.0.len()
     }
 
+    /// The same with every probability multiplied, none above 0.99.
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> Self {
+        let scaled = self.0.iter().map(|p| (p * factor).clamp(0.0, 0.99));
+        Self(scaled.collect())
+    }
+
+    /// The probabilities, first position first.
+    pub fn probabilities(&self) -> &[f64] {
+        &self.0
+    }
+
     /// Draws one step. With `adaptive` the number of drafts is drawn too, from 1 to k.
     pub fn draw(&self, rng: &mut Rng, adaptive: bool) -> Step {
         let drafted = if adaptive && self.k() > 0 {

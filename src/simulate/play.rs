@@ -70,9 +70,12 @@ impl Play {
             .max_model_len
             .saturating_sub(asked.prompt_tokens)
             .max(1);
+        let of_request = asked.acceptance.as_ref();
+        // The response tells the model's k, whatever the request brings.
+        let of_request = of_request.filter(|it| it.k() == model.acceptance.k());
         let generation = state.settings.script.clone().unwrap_or_else(|| {
             let plan = Plan {
-                acceptance: &model.acceptance,
+                acceptance: of_request.unwrap_or(&model.acceptance),
                 adaptive: state.settings.adaptive,
                 sequences: asked.sequences(),
                 max_tokens: asked.max_tokens.map(|max| max.min(room)),

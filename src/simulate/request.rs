@@ -2,7 +2,11 @@
 
 use serde_json::Value;
 
+use super::acceptance::Acceptance;
 use super::vocabulary;
+
+/// The member by which a request brings the acceptance of its own drafts: a list of probabilities.
+pub(super) const ACCEPTANCE: &str = "simulate_acceptance";
 
 /// A route that generates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +56,8 @@ pub(super) struct Asked {
     pub(super) stop_token_ids: Vec<u32>,
     pub(super) beam_search: bool,
     pub(super) echo: bool,
+    /// How well its drafts do, where the request says so itself; no real engine knows that.
+    pub(super) acceptance: Option<Acceptance>,
 }
 
 impl Asked {
@@ -94,6 +100,7 @@ impl Asked {
             stop_token_ids: ids(&sampling["stop_token_ids"]),
             beam_search: sampling["use_beam_search"].as_bool().unwrap_or_default(),
             echo: body["echo"].as_bool().unwrap_or_default(),
+            acceptance: acceptance(&body[ACCEPTANCE]),
         }
     }
 
@@ -203,6 +210,12 @@ fn strings(value: &Value) -> Vec<String> {
             .collect(),
         _ => Vec::new(),
     }
+}
+
+fn acceptance(value: &Value) -> Option<Acceptance> {
+    let list = value.as_array()?.iter();
+    let list: Option<Vec<f64>> = list.map(Value::as_f64).collect();
+    Acceptance::new(list?).ok()
 }
 
 fn ids(value: &Value) -> Vec<u32> {
