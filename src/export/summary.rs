@@ -131,7 +131,10 @@ impl Detail {
     fn of(group: &Group) -> Self {
         let (pooled, evidence) = (&group.aiperf.pooled, &group.evidence);
         Self {
-            survival: survival::curve(&pooled.histogram, &evidence.widths),
+            survival: survival::with_intervals(
+                survival::curve(&pooled.histogram, &evidence.widths),
+                &evidence.positions,
+            ),
             gain: metrics::of_gain(group),
             advice: (pooled.records > 0).then(|| advice::of(pooled, evidence)),
             findings: findings::of(group),

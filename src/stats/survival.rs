@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::compare::PositionSpread;
+use super::interval::Interval;
 use super::pooled::steps_in;
 use crate::record::AcceptanceHistogram;
 
@@ -32,6 +34,10 @@ pub struct Survival {
     pub conditional: Option<f64>,
     /// Steps that `conditional` is a share of.
     pub conditional_n: u64,
+    /// Where the true share lies, as far as chance between requests decides it; absent where only a part of the steps
+    /// drafted so deep, and with fewer than two requests.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub interval: Option<Interval>,
     /// Whether some of these steps may not have drafted so deep, so that the true shares are at least these.
     pub lower_bound: bool,
 }
@@ -67,10 +73,22 @@ pub fn curve(histogram: &AcceptanceHistogram, widths: &Widths) -> Vec<Survival> 
                 n: all,
                 conditional: (reached > 0).then(|| accepted as f64 / reached as f64),
                 conditional_n: reached,
+                interval: None,
                 lower_bound: unknown_steps > 0,
             }
         })
         .collect()
+}
+
+/// The curve with intervals, where its shares are of all steps of these requests.
+pub fn with_intervals(mut curve: Vec<Survival>, spread: &PositionSpread) -> Vec<Survival> {
+    for point in &mut curve {
+        let known = spread.interval(point.position as usize);
+        point.interval = known
+            .filter(|(share, _)| (share - point.share).abs() < 1e-9)
+            .map(|(_, interval)| interval);
+    }
+    curve
 }
 
 #[cfg(test)]

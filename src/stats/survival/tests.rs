@@ -117,3 +117,37 @@ fn absurd_widths_stay_out_of_the_table() {
     widths.add(&steps_by_width(&absurd, equal_width(&absurd)));
     assert_eq!(widths.steps.keys().copied().collect::<Vec<_>>(), [4]);
 }
+
+#[test]
+fn an_interval_stands_where_the_share_is_of_all_steps() {
+    use super::super::tests::{observation, record};
+    use crate::observation::ObservationSink;
+    use crate::stats::Statistics;
+
+    let statistics = Statistics::new();
+    for accepts_more in [false, true] {
+        let mut record = record();
+        if accepts_more {
+            // All four steps accept 2.
+            record.acceptance_histogram = [(2, 4)].into();
+            record.num_accepted_draft_tokens = 8;
+            record.mean_acceptance_length = Some(3.0);
+            record.draft_acceptance_rate = Some(0.5);
+        }
+        statistics.record(std::sync::Arc::new(observation(vec![record])));
+    }
+    let groups = statistics.groups(|_| true);
+    let group = &groups[0].1;
+    let evidence = &group.evidence;
+    let curve = curve(&group.aiperf.pooled.histogram, &evidence.widths);
+    let curve = with_intervals(curve, &evidence.positions);
+    // 7 of 8 steps; (3 − 3.5)² + (4 − 3.5)² = 0.5, times 2 / 1, over 8².
+    let half = 1.959_963_984_540_054 * (1.0 / 64.0_f64).sqrt();
+    let interval = curve[0].interval.unwrap();
+    assert_eq!(curve[0].share, 0.875);
+    assert!(
+        (interval.low - (0.875 - half)).abs() < 1e-12,
+        "{interval:?}"
+    );
+    assert_eq!(interval.high, 1.0, "a share is at most 1");
+}
