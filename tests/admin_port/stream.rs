@@ -1,5 +1,6 @@
 //! The live feed: who comes when sees what, and nobody holds anybody up.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -55,6 +56,9 @@ impl Feed {
         loop {
             if let Some(end) = self.text.find("\n\n") {
                 let event: String = self.text.drain(..end + 2).collect();
+                if event.starts_with(':') {
+                    continue;
+                }
                 let name = event.lines().find_map(|line| line.strip_prefix("event: "));
                 let data = event.lines().find_map(|line| line.strip_prefix("data: "));
                 let data = serde_json::from_str(data.unwrap()).unwrap();
@@ -243,8 +247,8 @@ async fn a_subscriber_who_does_not_read_loses_the_oldest_is_told_and_is_right_ag
     let mut of_reader = reader.named("snapshot").await;
     let mut sleeper = Feed::open(&server, "").await;
     let mut number = 0;
-    // 24 MiB: far more than the sockets and the outbox hold together. Who keeps up loses nothing of it.
-    while number < 24 {
+    // 16 MiB: far more than the sockets and the outbox hold together. Who keeps up loses nothing of it.
+    while number < 16 {
         number += 1;
         let mut large = observation(number);
         large.x_request_id = Some("x".repeat(1 << 20));
@@ -348,4 +352,28 @@ async fn the_history_is_that_of_the_window_and_of_the_one_before() {
     let later = server.get("/api/v1/history?window=1m&model=m").await.json();
     assert_eq!(later["before"]["n"], 1, "{later}");
     assert_eq!(later["stretches"], json!({}));
+}
+
+#[tokio::test]
+async fn fifty_subscribers_of_one_filter_are_told_what_was_computed_once() {
+    let server = Server::start().await;
+    let mut feeds = Vec::new();
+    for _ in 0..50 {
+        feeds.push(Feed::open(&server, "?window=1m").await);
+    }
+    // The moment of a state is taken when it is computed, to the microsecond.
+    let mut told: Option<BTreeSet<String>> = None;
+    for feed in &mut feeds {
+        let mut moments = BTreeSet::new();
+        while moments.len() < 4 {
+            let (_, data) = feed.next().await.unwrap();
+            moments.extend(data["now"].as_str().map(str::to_owned));
+        }
+        told = Some(match told {
+            Some(told) => told.intersection(&moments).cloned().collect(),
+            None => moments,
+        });
+    }
+    let told = told.unwrap();
+    assert!(told.len() >= 2, "{told:?}");
 }

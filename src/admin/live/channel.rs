@@ -1,12 +1,16 @@
 //! A channel: what one filter shows, and who watches it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::outbox::{Lost, Message, Outbox, Subscription};
 use super::patch;
 use crate::export::Query;
+
+/// Silence after which a sign of life is due.
+const LONGEST_SILENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct Channel {
@@ -18,6 +22,8 @@ pub(super) struct Channel {
 #[derive(Debug, Default)]
 struct Told {
     subscribers: Vec<Arc<Outbox>>,
+    /// When something was last told.
+    spoke: Option<Instant>,
     /// What every subscriber knows once they have read what waits for them; none before the first state is there.
     state: Option<Value>,
 }
@@ -48,6 +54,15 @@ impl Channel {
         told.subscribers.len()
     }
 
+    /// Gives a sign of life, where nothing was told for a while.
+    pub(super) fn beat(&self) {
+        let mut told = self.lock();
+        if told.spoke.is_none_or(|at| at.elapsed() >= LONGEST_SILENCE) {
+            told.spoke = Some(Instant::now());
+            told.subscribers.iter().for_each(|outbox| outbox.beat());
+        }
+    }
+
     /// Tells of finished exchanges. Before the first state nobody is told: whoever lists them later finds these too.
     pub(super) fn requests(&self, message: &Message) -> Lost {
         let told = self.lock();
@@ -69,6 +84,7 @@ impl Channel {
         };
         let lost = told.push(&message, &state);
         told.state = Some(state);
+        told.spoke = Some(Instant::now());
         lost
     }
 

@@ -88,13 +88,28 @@ impl Feeds {
                 return;
             }
             if !work.is_due() {
+                channel.beat();
                 continue;
             }
-            let done = tokio::task::spawn_blocking(move || {
+            let mut job = tokio::task::spawn_blocking(move || {
                 let lost = work.turn();
                 (work, lost)
             });
-            match done.await {
+            // Figures of very many exchanges take a while; whoever waits for them hears that the tap is there.
+            let done = loop {
+                tokio::select! {
+                    done = &mut job => break done,
+                    _ = ticks.tick() => {
+                        if state.readiness.is_draining() {
+                            self.remove(&channel);
+                            channel.end("draining");
+                            return;
+                        }
+                        channel.beat();
+                    }
+                }
+            };
+            match done {
                 Ok((back, lost)) => {
                     work = back;
                     self.complain(lost);

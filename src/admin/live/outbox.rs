@@ -92,6 +92,17 @@ impl Outbox {
         lost
     }
 
+    /// Puts a comment, which clients pass over, where nothing waits.
+    pub(super) fn beat(&self) {
+        let mut waiting = self.lock();
+        if waiting.messages.is_empty() && !waiting.is_left && !waiting.is_ended {
+            waiting.put(Message {
+                text: Bytes::from_static(b":\n\n"),
+                exchanges: 0,
+            });
+        }
+    }
+
     /// The last message.
     pub(super) fn end(&self, message: Message) {
         let mut waiting = self.lock();
@@ -214,6 +225,24 @@ mod tests {
         );
         assert_eq!(texts[1], "event: snapshot\ndata: {\"whole\":1}\n\n");
         assert_eq!(texts.len(), 2 + 10 + 1);
+    }
+
+    #[tokio::test]
+    async fn a_sign_of_life_is_given_only_where_nothing_waits() {
+        let subscription = Subscription(Arc::default());
+        subscription.0.beat();
+        subscription.0.beat();
+        subscription.0.push(&Message::new("delta", "1", 0), state);
+        subscription.0.beat();
+        let texts = all(subscription).await;
+        assert_eq!(
+            texts,
+            [
+                ":\n\n",
+                "event: delta\ndata: 1\n\n",
+                "event: end\ndata: {}\n\n"
+            ]
+        );
     }
 
     #[test]
