@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo build test tools bench micro-bench fuzz e2e-vllm parity clean
+.PHONY: help demo build test tools screenshots bench micro-bench fuzz e2e-vllm parity clean
 
 PYTHON ?= python3
 FUZZ_SECONDS ?= 60
@@ -14,7 +14,7 @@ export RUSTDOCFLAGS := -D warnings
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-demo: ## the whole thing on this machine: simulated engine, live traffic, live table (Ctrl-C ends it)
+demo: ## the whole thing on this machine: simulated engine, live traffic, the page, live table (Ctrl-C ends it)
 	cargo run --locked -- demo
 
 build: ## the release binary, target/release/spectap
@@ -37,8 +37,9 @@ test: tools ## everything that a change must pass; with CI=true nothing may be s
 
 # The real parts that some tests run against. What can't be installed is named here, and the test that wants it names
 # itself when it skips; with CI=true a missing part is a failure.
-tools: $(VENV)/.installed ## install what the tests need: Prometheus (apt, as root) and a Python environment
+tools: $(VENV)/.installed ## install what the tests need: Prometheus and Chromium (apt, as root), a Python environment, two npm packages
 	@sh tests/e2e/install-prometheus.sh
+	@sh tests/page/install.sh
 
 $(VENV)/.installed: tests/e2e/requirements.txt
 	@if $(PYTHON) -m venv $(VENV) && $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $<; then \
@@ -48,6 +49,11 @@ $(VENV)/.installed: tests/e2e/requirements.txt
 	else \
 		echo "tools: no Python environment; tests that need prometheus-client will skip" >&2; \
 	fi
+
+screenshots: ## pictures of the page, in .work/page/pictures; two and a half minutes
+	@CI=true sh tests/page/install.sh
+	cargo build --locked
+	SPECTAP_BINARY=target/debug/spectap SPECTAP_PAGE_PACKAGES=.work/page node tests/page/screenshots.mjs .work/page/pictures
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each (60); what one finds stays in fuzz/artifacts
 	fuzz/run.sh $(FUZZ_SECONDS)

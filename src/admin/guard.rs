@@ -4,7 +4,8 @@
 //!   must be our own. A page that a browser was lured to could otherwise reach the port under a name of its own that it
 //!   points at 127.0.0.1 (DNS rebinding), or send requests across origins.
 //! - Bound to another address without a token: only `/metrics`, `/livez` and `/readyz` answer.
-//! - With a token: everything but those asks for it, and `/metrics` does too if it is protected.
+//! - With a token: everything but those and the page's files, which hold no data, asks for it, and `/metrics` does too
+//!   if it is protected.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -43,6 +44,8 @@ impl Access {
         let open = match request.uri().path() {
             "/livez" | "/readyz" => true,
             "/metrics" => !self.protect_metrics,
+            // The page asks for the token by itself.
+            path if self.token.is_some() && is_of_the_page(path) => true,
             _ => self.bound_to_loopback && self.token.is_none(),
         };
         if open {
@@ -81,6 +84,10 @@ pub(super) async fn check(
             response
         }
     }
+}
+
+fn is_of_the_page(path: &str) -> bool {
+    path == "/" || path.starts_with("/page/")
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {

@@ -6,6 +6,7 @@
 
 mod answer;
 mod body;
+mod compare;
 mod export;
 mod guard;
 mod health;
@@ -16,6 +17,7 @@ mod live;
 mod metrics;
 mod negotiation;
 mod numbers;
+mod page;
 mod requests;
 mod router;
 mod runs;

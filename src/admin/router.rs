@@ -19,7 +19,9 @@ use super::answer::ApiError;
 use super::guard::{self, Access};
 use super::health::{self, Readiness};
 use super::live::Feeds;
-use super::{answer, export, history, index, inject, live, metrics, numbers, requests, runs};
+use super::{
+    answer, compare, export, history, inject, live, metrics, numbers, page, requests, runs,
+};
 
 /// What the admin port reads, and the switch that it moves. Cheap to clone: all clones share their values.
 #[derive(Clone)]
@@ -50,13 +52,15 @@ pub struct AdminState {
 pub fn router(state: AdminState) -> Router {
     let access = state.access.clone();
     Router::new()
-        .route("/", get(index::show))
+        .route("/", get(page::shell))
+        .route("/page/{name}", get(page::file))
         .route("/metrics", get(metrics::show))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/api/v1/summary", get(numbers::summary))
         .route("/api/v1/snapshot", get(numbers::snapshot))
         .route("/api/v1/history", get(history::show))
+        .route("/api/v1/compare", get(compare::show))
         .route("/api/v1/stream", get(live::stream))
         .route("/api/v1/requests", get(requests::list))
         .route("/api/v1/requests/{id}", get(requests::show))

@@ -13,6 +13,7 @@ mod exposition;
 mod guard;
 mod health;
 mod inject;
+mod page;
 mod requests;
 mod runs;
 mod scrape;

@@ -3,7 +3,8 @@
 import { ask, ApiError } from './session.js';
 import { filter } from './view.js';
 
-const SILENCE = 6_000; // The tap speaks once a second.
+// A tap gives a sign of life every two seconds at least.
+const SILENCE = 12_000;
 const PAUSES = [500, 1_000, 2_000, 4_000];
 
 // RFC 7396: members that changed, null for those that went.
@@ -25,8 +26,16 @@ export class Feed {
   // `on` has state(state), requests(rows, skipped), opened() and status(kind, text).
   constructor(on) { this.on = on; this.state = null; }
 
+  // Lets go of the connection until it is opened again.
+  close() {
+    this.#turn += 1;
+    this.#abort?.abort();
+    this.isClosed = true;
+  }
+
   // Begins anew, with the filter of the moment.
   async open() {
+    this.isClosed = false;
     const turn = ++this.#turn;
     this.#abort?.abort();
     for (let failures = 0; turn === this.#turn; failures += 1) {
@@ -66,6 +75,7 @@ export class Feed {
   }
 
   #take(event) {
+    if (event.startsWith(':')) return;
     const line = (name) => event.split('\n').find((it) => it.startsWith(name))?.slice(name.length);
     const kind = line('event: ');
     const data = JSON.parse(line('data: ') ?? 'null');

@@ -75,7 +75,9 @@ function draw() {
   if (!shown) return;
   const place = byId('heatmap');
   const width = Math.max(place.clientWidth, 200);
-  const height = Math.min(280, Math.max(170, shown.rows * 26 + TOP + BOTTOM));
+  // Beside the survival curve there is room for taller rows.
+  const [most, each] = innerWidth > 860 ? [430, 70] : [320, 40];
+  const height = Math.min(most, Math.max(220, shown.rows * each + TOP + BOTTOM));
   const scale = devicePixelRatio || 1;
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
     canvas.width = Math.round(width * scale); canvas.height = Math.round(height * scale);
@@ -92,6 +94,7 @@ function draw() {
   pen.textBaseline = 'middle';
   pen.fillStyle = text; pen.textAlign = 'right';
   for (let row = 0; row < shown.rows; row += Math.ceil(shown.rows / 12)) pen.fillText(String(row), LEFT - 8, top(row) + tall / 2);
+  const densest = Math.max(0.01, ...shown.columns.flatMap(({ sums }) => (sums && sums.steps > 0 ? Object.values(sums.histogram).map((steps) => steps / sums.steps) : [])));
   shown.columns.forEach(({ sums }, column) => {
     const x = LEFT + column * wide;
     for (let row = 0; row < shown.rows; row += 1) {
@@ -100,7 +103,7 @@ function draw() {
       pen.fillStyle = quiet;
       pen.fillRect(x, top(row), Math.max(wide - 1, 0.5), Math.max(tall - 1, 0.5));
       if (share > 0) {
-        pen.globalAlpha = Math.min(1, 0.06 + 1.25 * Math.sqrt(share) * Math.sqrt(share) + 0.1 * Math.sqrt(share));
+        pen.globalAlpha = 0.05 + 0.95 * (share / densest) ** 1.15;
         pen.fillStyle = ink;
         pen.fillRect(x, top(row), Math.max(wide - 1, 0.5), Math.max(tall - 1, 0.5));
       }

@@ -15,7 +15,7 @@ export function sparkline(values, width = 132, height = 30) {
     path += `${pen ? 'L' : 'M'}${x(index).toFixed(1)} ${y(value).toFixed(1)}`;
     pen = true; last = [x(index), y(value)];
   });
-  picture.append(s('path', { d: path }), s('circle', { cx: last[0].toFixed(1), cy: last[1].toFixed(1), r: 2 }));
+  picture.append(s('path', { d: path }), s('path', { class: 'end', d: `M${last[0].toFixed(1)} ${last[1].toFixed(1)}h.01` }));
   return picture;
 }
 

@@ -27,7 +27,7 @@ export function update(state) {
     const few = figure.n < FEW_REQUESTS;
     const interval = figure.interval && kind.name === 'length' ? h('span', { class: 'note' }, ` ${fixed(figure.interval.low)}–${fixed(figure.interval.high)}`) : null;
     return h('article', { class: few ? 'card few' : 'card', 'data-figure': kind.name, title: kind.hint },
-      h('h3', {}, kind.title),
+      h('h2', {}, kind.title),
       h('p', { class: 'value' }, h('b', { 'data-value': figure.value ?? '' }, kind.text(figure.value ?? null)), interval),
       sparkline(figure.course),
       h('p', { class: 'foot' }, changeOf(kind, figure)),
@@ -35,7 +35,7 @@ export function update(state) {
   });
   const active = state.tap.in_flight;
   const streams = h('article', { class: 'card', 'data-figure': 'active', title: 'requests under way on inference routes' },
-    h('h3', {}, 'Active requests'), h('p', { class: 'value' }, h('b', { 'data-value': active }, whole(active))),
+    h('h2', {}, 'Active requests'), h('p', { class: 'value' }, h('b', { 'data-value': active }, whole(active))),
     sparkline(activeCourse(active)), h('p', { class: 'foot' }, h('span', { class: 'change' }, 'under way now')),
     h('p', { class: 'foot' }, `n = ${whole(state.summary.n.exchanges)} finished`));
   show(byId('stats'), cards, streams);
