@@ -36,7 +36,8 @@ then point clients at http://127.0.0.1:8090 and look at the numbers:
   spectap top
   spectap report
 
-Exit codes: 0 done, 1 failed, 2 a flag or its value is wrong, 3 streams were cut when the grace was over.
+Exit codes: 0 done, 1 failed, 2 a flag or its value is wrong, 3 streams were cut when the grace was over. check and
+verify have codes of their own for what they find: docs/troubleshooting.md and docs/configuration.md.
 Every flag can be given by the environment variable that its help names.";
 
 /// Tells how well speculative decoding works on live traffic, which goes through unchanged.

@@ -1,7 +1,7 @@
 //! `spectap top`: the live view in a terminal, of one tap or of several together.
 //!
-//! [`ask`] gets snapshots and recent exchanges over the admin API and merges them, as a report does; [`model`] is what
-//! is shown and what the keys change; [`view`] draws it. Nothing here computes a figure that the summary has.
+//! `ask` gets snapshots and recent exchanges over the admin API and merges them, as a report does; `model` is what
+//! is shown and what the keys change; `view` draws it. Nothing here computes a figure that the summary has.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use http::uri::Authority;
 
+/// Longest path of a Unix socket in bytes, as Linux has room for it (unix(7)).
+const LONGEST_SOCKET_PATH: usize = 107;
+
 /// Where the server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamAddress {
@@ -57,7 +60,8 @@ impl UpstreamAddress {
     pub fn parse(url: &str) -> Result<Self, UpstreamAddressError> {
         if let Some(path) = url.strip_prefix("unix:") {
             let path = PathBuf::from(path.strip_prefix("//").unwrap_or(path));
-            if !path.is_absolute() || path.as_os_str().as_encoded_bytes().contains(&0) {
+            let bytes = path.as_os_str().as_encoded_bytes();
+            if !path.is_absolute() || bytes.contains(&0) || bytes.len() > LONGEST_SOCKET_PATH {
                 return Err(UpstreamAddressError::SocketPath);
             }
             return Ok(Self {
@@ -73,7 +77,8 @@ impl UpstreamAddress {
             _ => return Err(UpstreamAddressError::Scheme(scheme.to_owned())),
         };
         let authority = uri.authority().ok_or(UpstreamAddressError::NotUrl)?;
-        if authority.as_str().contains('@') || uri.path() != "/" || uri.query().is_some() {
+        let is_more = authority.as_str().contains('@') || url.contains('#');
+        if is_more || uri.path() != "/" || uri.query().is_some() {
             return Err(UpstreamAddressError::MoreThanAuthority);
         }
         let port = match authority.port() {
@@ -81,7 +86,10 @@ impl UpstreamAddress {
                 .as_str()
                 .parse()
                 .map_err(|_| UpstreamAddressError::NotUrl)?,
-            None if authority.as_str().ends_with(':') => return Err(UpstreamAddressError::NotUrl),
+            // One is written, and is none: above 65535, or empty.
+            None if authority.as_str() != authority.host() => {
+                return Err(UpstreamAddressError::NotUrl);
+            }
             None if tls => 443,
             None => 80,
         };
@@ -171,6 +179,7 @@ mod tests {
             ("http://h", "http://h:80"),
             ("https://h", "https://h:443"),
             ("unix:///a", "unix:/a"),
+            ("http://[::1]", "http://[::1]:80"),
         ];
         for (url, whole) in ports {
             assert_eq!(UpstreamAddress::parse(url).unwrap().url(), whole);
@@ -185,7 +194,12 @@ mod tests {
             "https://h/v1",
             "https://",
             "https://h:0",
+            "http://h:99999",
+            "http://[::1]:70000",
+            "http://h:",
+            "http://h:80#f",
             "unix:a.sock",
+            &format!("unix:/{}", "a".repeat(107)),
             "unix:",
         ] {
             let error = UpstreamAddress::parse(url).unwrap_err().to_string();

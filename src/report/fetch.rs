@@ -206,7 +206,12 @@ async fn get(
 fn address(from: &str, path: &str, parameters: &str) -> Result<Uri, FetchError> {
     let wrong = || FetchError::Address { from: from.into() };
     let base: Uri = from.parse().map_err(|_| wrong())?;
+    // A port that is none would be read as 80.
+    let has_port = base.authority().is_some_and(|authority| {
+        authority.port_u16().is_some() || authority.as_str() == authority.host()
+    });
     let plain = base.scheme_str() == Some("http") && base.path() == "/" && base.query().is_none();
+    let plain = plain && has_port;
     if !plain {
         return Err(wrong());
     }

@@ -312,6 +312,18 @@ pub(crate) fn narrow(snapshot: &mut Snapshot, query: &Query) {
         snapshot.period = Period::of(snapshot.groups.iter().map(|group| &group.figures));
     }
     snapshot.filter = filter(query);
+    // The engine's own counters know neither tags nor wire shapes, and coverage is of all requests.
+    if query.tag.is_some() || query.engine.is_some() {
+        snapshot.server = None;
+    }
+    if let (Some(model), Some(server)) = (&query.model, &mut snapshot.server) {
+        server
+            .counted
+            .retain(|it| it.source.model.as_ref() == Some(model));
+    }
+    if snapshot.filter != Filter::default() {
+        snapshot.coverage = None;
+    }
 }
 
 /// The widths of these exchanges.

@@ -34,6 +34,10 @@ impl Target {
         if uri.scheme_str() != Some("http") || authority.as_str().contains('@') {
             return Err(wanted());
         }
+        // A port that is none would be read as 80.
+        if authority.port_u16().is_none() && authority.as_str() != authority.host() {
+            return Err(wanted());
+        }
         Ok(match uri.path() {
             "/" | "" if uri.query().is_none() => Target::Engine(url.trim_end_matches('/').into()),
             _ => Target::Page(url.to_owned()),

@@ -11,7 +11,7 @@ use super::engine::{Movement, Readings};
 use crate::export::snapshot::Snapshot;
 use crate::export::{Query, Summary, summary};
 use crate::observation::Observation;
-use crate::report::{FetchError, fetch, server};
+use crate::report::{FetchError, fetch, narrow, server};
 use crate::scrape::ServerFigures;
 
 /// Exchanges of one tap that are kept here, newest first.
@@ -176,7 +176,10 @@ async fn ask_one(
         false => Some(fetch::snapshot(url, query, token).await),
     };
     let snapshot = match asked {
-        Some(Ok(snapshot)) => Box::new(snapshot),
+        Some(Ok(mut snapshot)) => {
+            narrow(&mut snapshot, query);
+            Box::new(snapshot)
+        }
         // Somebody answers who is no tap.
         None
         | Some(Err(

@@ -30,7 +30,8 @@ impl Address {
         let plain = uri.scheme_str() == Some("http")
             && uri.path() == "/"
             && uri.query().is_none()
-            && !authority.as_str().contains('@');
+            && !authority.as_str().contains('@')
+            && (authority.port_u16().is_some() || authority.as_str() == authority.host());
         if !plain {
             return Err(wrong());
         }

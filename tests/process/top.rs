@@ -49,7 +49,24 @@ fn once_prints_the_view_and_what_it_is_drawn_from() {
         steps(admin_one) + steps(admin_two),
         "taps are merged exactly"
     );
+    // A filter narrows the figures, and the engine's own counters know no tags.
     let url = format!("http://{admin_one}");
+    let filtered = [
+        "top",
+        "--once",
+        "--format=json",
+        "--window=all",
+        "--filter=tag=none-has-it",
+        &url,
+    ];
+    let (code, out, errors) = output(&filtered);
+    assert_eq!(code, Some(0), "{errors}");
+    let none: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(none["summary"]["n"]["exchanges"], 0, "{none}");
+    assert!(
+        none["summary"]["coverage"].is_null() && none["summary"]["server"].is_null(),
+        "{none}"
+    );
     let (code, out, errors) = output(&["top", "--once", "--by=model", &url, "http://127.0.0.1:1"]);
     assert_eq!(code, Some(0), "{errors}");
     assert!(
@@ -87,6 +104,29 @@ fn without_a_tap_or_a_terminal_it_says_what_to_do() {
         errors.contains("can't reach http://127.0.0.1:1"),
         "{errors}"
     );
+    for arguments in [
+        &["report", "--from=http://127.0.0.1:99999"][..],
+        &["top", "--once", "http://127.0.0.1:99999"],
+        &[
+            "verify",
+            "--yes",
+            "--upstream=http://127.0.0.1:99999",
+            "--through=http://127.0.0.1:1",
+        ],
+        &["serve", "--upstream=http://127.0.0.1:99999"],
+        &[
+            "serve",
+            "--upstream=http://127.0.0.1:1",
+            "--scrape=http://127.0.0.1:99999/metrics",
+        ],
+    ] {
+        let (code, _, errors) = output(arguments);
+        assert!(matches!(code, Some(1 | 2)), "{arguments:?}");
+        assert!(
+            errors.contains("99999") && errors.contains("http://"),
+            "{errors}"
+        );
+    }
     let (code, _, errors) = output(&["top"]);
     assert_eq!(code, Some(1));
     assert!(

@@ -101,9 +101,11 @@ fn figures(summary: &Summary) -> [Shown; 6] {
             tag: (scale == 1.0).then_some((tag, more_is_better)),
         }
     };
-    let seconds = summary.scope.period.from.zip(summary.scope.period.to);
-    let seconds = seconds.and_then(|(from, to)| to.0.duration_since(from.0).ok());
-    let seconds = seconds.map(|it| it.as_secs_f64()).filter(|it| *it > 0.0);
+    // A tap may be younger than the window: from its first exchange to the last, as the summary's own throughput.
+    let of_traffic = |tag: &str| summary.metrics.get(tag).map(|metric| metric.avg);
+    let seconds = of_traffic("request_count").zip(of_traffic("request_throughput"));
+    let seconds = seconds.map(|(requests, per_second)| requests / per_second);
+    let seconds = seconds.filter(|it| *it > 0.0 && it.is_finite());
     let total = |tag: &str| summary.metrics.get(tag).map(|metric| metric.avg);
     let drafted = total("total_draft_tokens").zip(total("total_accepted_draft_tokens"));
     let per_second = |name, amount: Option<f64>, n, what| Shown {
