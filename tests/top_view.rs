@@ -8,6 +8,7 @@
 
 mod numbers_support;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -229,6 +230,13 @@ fn keys_sort_group_widen_and_quit() {
     );
     assert_eq!(press(&mut model, "g"), Effect::Ask);
     assert_eq!(model.query().by, [spectap::export::By::Model]);
+    // It goes through every facet, and back to where it began.
+    let mut facets = BTreeSet::new();
+    while model.query().by != [spectap::export::By::Tag] {
+        facets.extend(model.query().by[0].facet());
+        press(&mut model, "g");
+    }
+    assert_eq!(facets.len(), 8, "{facets:?}");
     assert_eq!(
         press(&mut model, "+"),
         Effect::None,

@@ -15,7 +15,7 @@ pub(super) const KEYS: [(&str, &str); 12] = [
         "filter: model=NAME tag=NAME engine=NAME, or words of a request",
     ),
     ("s", "sort requests: newest, length, latency, steps"),
-    ("g", "group by tag, model, engine, context, concurrency"),
+    ("g", "group by tag, model, engine, or the next facet"),
     ("+ -", "longer or shorter window: 1m, 5m, 15m, 1h, all"),
     ("↑ ↓ j k", "select a request; PgUp PgDn by ten, Home, End"),
     ("Enter", "all of the selected request"),

@@ -27,6 +27,18 @@ pub enum Grouping {
     Engine,
     /// Prompt and completion tokens together
     Context,
+    /// Prompt tokens
+    Prompt,
+    /// Share of the prompt that came from the prefix cache
+    Cached,
+    /// Sampling temperature
+    Temperature,
+    /// What shape the reply must have
+    Format,
+    /// Share of the completion that was reasoning
+    Reasoning,
+    /// Whether the client asked for a stream
+    Stream,
     /// Requests in flight at the tap
     Concurrency,
 }
@@ -38,6 +50,12 @@ impl Grouping {
             Grouping::Model => By::Model,
             Grouping::Engine => By::Engine,
             Grouping::Context => By::Context,
+            Grouping::Prompt => By::Prompt,
+            Grouping::Cached => By::Cached,
+            Grouping::Temperature => By::Temperature,
+            Grouping::Format => By::Format,
+            Grouping::Reasoning => By::Reasoning,
+            Grouping::Stream => By::Stream,
             Grouping::Concurrency => By::Concurrency,
         }
     }
