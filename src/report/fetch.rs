@@ -27,11 +27,11 @@ const SNAPSHOT: &str = "/api/v1/snapshot";
 /// The exchanges that are kept, as a records file.
 const EXPORT: &str = "/api/v1/export?format=jsonl";
 
-/// The newest exchanges.
+/// The exchanges that are kept, newest first.
 const REQUESTS: &str = "/api/v1/requests";
 
-/// The newest exchanges with numbers.
-const RECORDED: &str = "/api/v1/requests?acceptance=recorded&limit=1000";
+/// Of these as many as one page has, with numbers.
+const RECORDED: &str = "acceptance=recorded&limit=1000";
 
 /// Why the snapshot could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -149,21 +149,8 @@ pub(super) async fn recorded(
     from: &str,
     token: Option<&str>,
 ) -> Result<Vec<Observation>, FetchError> {
-    #[derive(Deserialize)]
-    struct Page {
-        requests: Vec<Observation>,
-    }
-    let from = from.trim_end_matches('/');
-    let page: Page =
-        serde_json::from_slice(&get(from, RECORDED, "", token).await?).map_err(|error| {
-            FetchError::NotThat {
-                from: from.into(),
-                path: RECORDED,
-                what: "list of exchanges",
-                reason: error.to_string(),
-            }
-        })?;
-    Ok(page.requests)
+    let (recorded, _) = page(from, RECORDED, token).await?;
+    Ok(recorded)
 }
 
 /// Gets one page of the exchanges that the tap keeps, newest first, and what the next page begins after.
@@ -173,15 +160,23 @@ pub(crate) async fn requests(
     after: Option<&str>,
     token: Option<&str>,
 ) -> Result<(Vec<Observation>, Option<String>), FetchError> {
+    let after = after.map(|after| format!("&after={after}"));
+    let parameters = format!("limit={limit}{}", after.unwrap_or_default());
+    page(from, &parameters, token).await
+}
+
+async fn page(
+    from: &str,
+    parameters: &str,
+    token: Option<&str>,
+) -> Result<(Vec<Observation>, Option<String>), FetchError> {
     #[derive(Deserialize)]
     struct Page {
         requests: Vec<Observation>,
         next: Option<String>,
     }
     let from = from.trim_end_matches('/');
-    let after = after.map(|after| format!("&after={after}"));
-    let parameters = format!("limit={limit}{}", after.unwrap_or_default());
-    let body = get(from, REQUESTS, &parameters, token).await?;
+    let body = get(from, REQUESTS, parameters, token).await?;
     let page: Page = serde_json::from_slice(&body).map_err(|error| FetchError::NotThat {
         from: from.into(),
         path: REQUESTS,
