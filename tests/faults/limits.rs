@@ -175,6 +175,7 @@ fn without_files_clients_wait_nothing_spins_and_it_goes_on_by_itself() {
         line.contains("can not accept a connection").then_some(())
     });
     let (begun, before) = (Instant::now(), processor_time(tap.id()));
+    // What is measured is this time, which nothing ends.
     std::thread::sleep(Duration::from_secs(2));
     let used = processor_time(tap.id()) - before;
     // A loop that spins takes all of a core, or what others leave of it.

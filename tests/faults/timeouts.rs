@@ -123,6 +123,7 @@ fn an_engine_that_falls_silent_or_goes_on_too_long_is_cut_after_every_byte() {
                         break;
                     }
                     sent += 1;
+                    // The pace of an engine, well within the idle limit.
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 if ends {
@@ -158,6 +159,7 @@ fn an_engine_that_is_slow_but_never_silent_for_long_is_let_be() {
         stream.write_all(HEAD).unwrap();
         for _ in 0..40 {
             stream.write_all(&chunk(EVENT)).unwrap();
+            // All of it takes longer than the limit, each gap far less.
             std::thread::sleep(Duration::from_millis(50));
         }
         stream.write_all(b"0\r\n\r\n").unwrap();

@@ -119,7 +119,8 @@ async fn tensorrt_llms_list_that_reading_empties_is_never_asked_for() {
 async fn a_server_without_series_is_looked_at_once_and_left_alone() {
     let pages = Pages::start(None).await;
     pages.set("/metrics", "application/json", "[{\"iter\": 1}]");
-    let tap = Tap::start(&[&format!("--upstream=http://{}", pages.address)]).await;
+    let upstream = format!("--upstream=http://{}", pages.address);
+    let tap = Tap::start(&[&upstream, "--scrape-interval=10ms"]).await;
     let begun = std::time::Instant::now();
     while pages.asked("/metrics") == 0 {
         assert!(begun.elapsed() < crate::support::DEADLINE);
@@ -128,6 +129,7 @@ async fn a_server_without_series_is_looked_at_once_and_left_alone() {
     // A reading that is wished for waits for the scraper, which has ended.
     let (mut asked, summary) = (pages.asked("/metrics"), tap.summary("").await);
     assert!(summary["server"].is_null(), "{summary}");
+    // Twenty times the interval: one that read on would be seen.
     for _ in 0..10 {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         asked = asked.max(pages.asked("/metrics"));

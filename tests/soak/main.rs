@@ -152,6 +152,7 @@ fn under_faults_every_request_is_accounted_for_and_nothing_leaks() {
         })
         .collect();
     while begun.elapsed() < duration {
+        // Forty looks over the whole time.
         std::thread::sleep(duration / 40);
         vitals.look();
     }

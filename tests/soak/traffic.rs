@@ -82,6 +82,7 @@ impl Client {
         if self.rng.u8(..20) == 0 {
             for piece in request.as_bytes().chunks(40) {
                 stream.write_all(piece).unwrap();
+                // Pieces that arrive apart.
                 std::thread::sleep(Duration::from_millis(1));
             }
         } else {
@@ -90,6 +91,7 @@ impl Client {
         let stays_for = match self.rng.u8(..10) {
             // Before the head, at a random point, or to the end.
             0 => {
+                // It leaves at some point of the wait.
                 std::thread::sleep(Duration::from_millis(self.rng.u64(2..12)));
                 0
             }
@@ -169,6 +171,7 @@ fn read(stream: &mut TcpStream, most: usize, slowly: bool) -> Seen {
             return Seen::Left;
         }
         if slowly {
+            // A reader slower than the engine.
             std::thread::sleep(Duration::from_millis(1));
         }
     }

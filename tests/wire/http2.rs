@@ -234,6 +234,7 @@ fn a_stream_may_take_longer_than_a_head_and_then_the_idle_connection_is_closed()
         stream.write_all(HEAD).unwrap();
         for _ in 0..8 {
             stream.write_all(&chunk(EVENT)).unwrap();
+            // Four times the limit in all.
             std::thread::sleep(Duration::from_millis(100));
         }
         stream.write_all(b"0\r\n\r\n").unwrap();
