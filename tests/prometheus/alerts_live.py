@@ -113,7 +113,10 @@ def main():
             ("SpectapCoverageLow", "silent"),
         }
         begun = time.monotonic()
-        until("what is wrong from the start fires", lambda: early <= firing(), WELL)
+        try:
+            until("what is wrong from the start fires", lambda: early <= firing(), WELL)
+        except TimeoutError as late:
+            raise TimeoutError(f"{late}: still missing {early - firing()}") from None
         until("a past of good traffic", lambda: time.monotonic() - begun > WELL, WELL + 10)
         wrong = {alert for alert in firing() if alert[1] in (*engines, "ends") and alert not in early}
         assert not wrong, f"fires while all is well: {wrong}"

@@ -110,7 +110,8 @@ class Prometheus(Server):
     def __init__(self, folder, jobs, rule_files=(), interval="1s", flags=()):
         config = {
             "global": {"scrape_interval": interval, "evaluation_interval": interval},
-            "rule_files": [str(file) for file in rule_files],
+            # A relative name would be looked for beside the configuration, and a file that is not there is no error.
+            "rule_files": [str(file.resolve()) for file in rule_files],
             "scrape_configs": [
                 {"job_name": job, "static_configs": [{"targets": [at], "labels": labels} for at, labels in targets]}
                 for job, targets in jobs.items()
