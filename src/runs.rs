@@ -189,17 +189,11 @@ impl Runs {
         }
     }
 
-    /// The value of a property that holds now; of the first lane that showed one.
-    pub fn shown(&self, property: Property) -> Option<String> {
+    /// The fingerprint that holds now; of the first lane that showed one.
+    pub fn fingerprint(&self) -> Option<String> {
         let state = self.lock();
-        let mut watches = state.watches.values();
-        watches.find_map(|watches| {
-            let watch = match property {
-                Property::Fingerprint => watches.fingerprint.as_ref(),
-                Property::K => watches.k.values().next(),
-            };
-            Some(watch?.holds().to_owned())
-        })
+        let mut lanes = state.watches.values();
+        lanes.find_map(|lane| Some(lane.fingerprint.as_ref()?.holds().to_owned()))
     }
 
     /// Values that come by turns.

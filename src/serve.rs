@@ -22,7 +22,7 @@ use crate::export::{self, prometheus::BuildInfo};
 use crate::logs;
 use crate::observation::{Observation, ObservationSink};
 use crate::proxy::{self, Lane, Stop, Stopped, Workers};
-use crate::runs::{Property, Runs};
+use crate::runs::Runs;
 use crate::scrape;
 use crate::stats::Statistics;
 use crate::store::ObservationRing;
@@ -195,7 +195,7 @@ impl Instance {
         export::prometheus::register_server(
             &registry,
             server.clone(),
-            Arc::new(move || shown.shown(Property::Fingerprint)),
+            Arc::new(move || shown.fingerprint()),
         )?;
         let mut admin = JoinSet::new();
         let stop_admin = CancellationToken::new();
